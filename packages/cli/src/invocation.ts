@@ -26,6 +26,8 @@ export interface ArchiveOptions {
   readonly model?: Model | null;
   /** The way to a model that makes vectors. */
   readonly embed?: Embed | null;
+  /** How long a claim on work counts without a sign of life; only without a thread. */
+  readonly leaseMs?: number;
   /** Takes what would be noted on stderr: a program that draws the whole terminal must not be written into. */
   readonly onNote?: (text: string) => void;
 }
@@ -118,6 +120,7 @@ export class Invocation {
       complete: options.model?.complete ?? null,
       hostModel: options.model?.ref ?? null,
       embed: options.embed ?? null,
+      leaseMs: options.leaseMs,
       onEvent: (event) => {
         if (event.kind === "degraded") note(`warning: ${event.message}`);
         if (event.kind === "waiting") note(event.message);
@@ -178,11 +181,11 @@ export function commandPath(command: Command): string {
 
 /**
  * Runs something long that Ctrl-C may end. The work is asked to stop through the signal and has a moment to do so; a second Ctrl-C does
- * not wait. Work that cannot be asked (`isPatient: false`) writes nothing and is simply left.
+ * not wait. Work that cannot be asked (`isPatient: false`) writes nothing and is simply left. A service is ended by SIGTERM as well.
  */
 export async function runCancellable<T>(
   work: (signal: AbortSignal) => Promise<T>,
-  options: { readonly isPatient: boolean; readonly what: string },
+  options: { readonly isPatient: boolean; readonly what: string; readonly isService?: boolean },
 ): Promise<T> {
   const controller = new AbortController();
   let leave: (error: Error) => void = () => undefined;
@@ -194,11 +197,12 @@ export async function runCancellable<T>(
     controller.abort();
     if (!options.isPatient) leave(new EngineError("aborted", `cannot finish ${options.what}: cancelled`));
   };
-  process.on("SIGINT", onInterrupt);
+  const signals = options.isService === true ? (["SIGINT", "SIGTERM"] as const) : (["SIGINT"] as const);
+  for (const signal of signals) process.on(signal, onInterrupt);
   try {
     return await Promise.race([work(controller.signal), left]);
   } finally {
-    process.off("SIGINT", onInterrupt);
+    for (const signal of signals) process.off(signal, onInterrupt);
   }
 }
 

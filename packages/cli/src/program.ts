@@ -43,6 +43,7 @@ import { defineVerify } from "./commands/repair/verify.ts";
 import { defineVersion } from "./commands/config/version.ts";
 import { defineWatch } from "./commands/archive/watch.ts";
 import { defineWeb } from "./commands/web.ts";
+import { defineWorker } from "./commands/fold/worker.ts";
 import { commandPath } from "./invocation.ts";
 import { readVersion } from "./own-files.ts";
 
@@ -72,6 +73,7 @@ export function buildProgram(): Command {
     defineExpand,
     defineAsk,
     defineCompact,
+    defineWorker,
     defineAssemble,
     defineSummaries,
     defineSpend,

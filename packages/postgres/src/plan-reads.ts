@@ -41,6 +41,7 @@ import { renderCount, renderKeys, renderPage } from "./table-reads.ts";
 
 /** Others may refer to a head while it is locked; nobody else may change it. */
 const LOCK = " FOR NO KEY UPDATE OF c";
+const LOCK_FREE = `${LOCK} SKIP LOCKED`;
 const HEAD = `
   c.conversation_id, c.session_id, c.head_seq, c.head_chain, c.message_count, c.shown_messages, c.shown_tokens, c.arrival_bytes,
   c.last_position, c.first_at, c.last_at, c.summary_count, c.fold_revision, c.epoch_seq, c.archived_at, c.owner`;
@@ -307,8 +308,9 @@ export class PlanReads implements ReadsLater {
     return (await this.#sql.get<HeadRow>(ACTIVE + this.#lock, owner, key)) ?? null;
   }
 
-  lockHeads(conversationIds: readonly number[]): Promise<HeadRow[]> {
-    return this.#sql.all<HeadRow>(HEADS + this.#lock, conversationIds);
+  lockHeads(conversationIds: readonly number[], onlyFree = false): Promise<HeadRow[]> {
+    const lock = onlyFree && this.#lock !== "" ? LOCK_FREE : this.#lock;
+    return this.#sql.all<HeadRow>(HEADS + lock, conversationIds);
   }
 
   async chainAt(conversationId: number, seq: number): Promise<Uint8Array | null> {

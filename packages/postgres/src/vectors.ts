@@ -39,7 +39,11 @@ const ADD_SPACE =
   "INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ($1, 0, $2) ON CONFLICT (model) DO NOTHING";
 const CLAIM = `
   UPDATE vector_spaces SET lease_holder = $1, lease_until = $2
-  WHERE model = $3 AND (lease_holder IS NULL OR lease_holder = $1 OR lease_until <= $4) RETURNING ${SPACE_COLUMNS}`;
+  WHERE space_id = (
+    SELECT space_id FROM vector_spaces
+    WHERE model = $3 AND (lease_holder IS NULL OR lease_holder = $1 OR lease_until <= $4)
+    FOR UPDATE SKIP LOCKED)
+  RETURNING ${SPACE_COLUMNS}`;
 const RENEW = `
   UPDATE vector_spaces SET lease_until = $1 WHERE space_id = $2 AND lease_holder = $3 RETURNING dimensions`;
 const RELEASE = `

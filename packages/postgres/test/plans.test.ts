@@ -71,6 +71,25 @@ async function startDroppingProxy(serverFolder: string, folder: string): Promise
 }
 
 describePostgres("plans on PostgreSQL", (server) => {
+  test("looks for work past a conversation that is being written to, and does not wait for it", async () => {
+    const context = await open(await server.createDatabase());
+    const store = bindVerbs(VERBS, context);
+    const ids: number[] = [];
+    for (const n of [1, 2]) {
+      const own = { ...session, id: `s${n}`, key: `key ${n}` };
+      const batch = batchOf([makeEvent("e", say("a"))], { session: own });
+      const { conversationId } = await append(context, batch);
+      await store.addDebt({ conversationId, budgetTokens: 1_000, now: n });
+      ids.push(conversationId);
+    }
+    const claim = { conversationId: null, holder: "a", now: 50, leaseMs: 100 };
+    await context.sql.write(async (sql) => {
+      await sql.all("SELECT 1 FROM conversations WHERE conversation_id = $1 FOR NO KEY UPDATE", ids[0] ?? 0);
+      expect((await store.claimDebt(claim))?.conversationId).toBe(ids[1]);
+    });
+    expect((await store.claimDebt(claim))?.conversationId).toBe(ids[0]);
+  });
+
   test("a turn takes at most 4 round trips, late rows and revisions at most 10", async () => {
     const context = await open(await server.createDatabase());
     const count = async (work: () => Promise<unknown>): Promise<number> => {

@@ -26,9 +26,9 @@ function* readDebtOf(conversationId: number): Asking<DebtRow | null> {
   return (yield* readRows("compaction_debt", COLUMNS, by))[0] ?? null;
 }
 
-function* lockDebtOf(conversationId: number): Asking<DebtRow | null> {
-  yield* read.lockHeads([conversationId]);
-  return yield* readDebtOf(conversationId);
+function* lockDebtOf(conversationId: number, onlyFree = false): Asking<DebtRow | null> {
+  const [head] = yield* read.lockHeads([conversationId], onlyFree);
+  return head || !onlyFree ? yield* readDebtOf(conversationId) : null;
 }
 
 const isFree = ({ lease_holder, lease_until }: DebtRow, holder: string, now: number): boolean =>
@@ -60,14 +60,17 @@ const describe = (conversationId: number, now: number): DebtRow => ({
   last_failure: null,
 });
 
-/** Of the debts that are due, the oldest that nobody works on. */
+/**
+ * Of the debts that are due, the oldest that nobody works on. Whoever looks for any waits for nobody: a conversation that is being written
+ * to is passed over, and is there the next time.
+ */
 export function* planClaimDebt(request: Request<"claimDebt">): Plan<Debt | null> {
   const { conversationId, holder, now, leaseMs, force = false } = request;
   const changes = new Changes();
   const isDue = (row: DebtRow): boolean =>
     row.reason === OWED && (force || row.next_attempt_at <= now) && isFree(row, holder, now);
   for (const id of conversationId === null ? yield* listOwing(isDue) : [conversationId]) {
-    const row = yield* lockDebtOf(id);
+    const row = yield* lockDebtOf(id, conversationId === null);
     if (!row || !isDue(row)) continue;
     const lease = { lease_holder: holder, lease_until: now + leaseMs, attempts: row.attempts + 1 };
     changes.update("compaction_debt", { conversation_id: id }, lease);

@@ -225,8 +225,8 @@ export type NumberedTable = "sessions" | "conversations" | "messages";
 export interface Reads {
   /** Where a session is, and the head there, for this write alone until it ends. */
   place(session: SessionRef): SessionPlace;
-  /** The heads of conversations, for this write alone until it ends. */
-  lockHeads(conversationIds: readonly number[]): HeadRow[];
+  /** The heads of conversations, for this write alone until it ends. With `onlyFree`, those that another write has are left out instead of waited for. */
+  lockHeads(conversationIds: readonly number[], onlyFree?: boolean): HeadRow[];
   /** The link of a chain that ends at a seq. */
   chainAt(conversationId: number, seq: number): Uint8Array | null;
   /** Numbers that no row of the table has and nobody else gets. Those that are not used are lost. */

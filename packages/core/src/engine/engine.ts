@@ -132,6 +132,8 @@ export const VERBS = {
   compact: writer(folding.compact, { cancellable: true, progress: true }),
   /** Pays compaction that is due, prepares summaries ahead, makes stand-ins up to the root. For quiet moments. */
   maintain: writer(folding.maintain, { cancellable: true }),
+  /** Pays the oldest compaction that is due anywhere and that nobody works on. Null: there is none. For workers. */
+  payNextDebt: writer(folding.payNextDebt, { cancellable: true, progress: true }),
   /** Folding that is due. */
   listDebts: reader(({ store }) => store.listDebts()),
   /** Drops the debt of a conversation; false when it had none. */

@@ -14,6 +14,7 @@ import type { FoldContext } from "../compact/steps.ts";
 import { hasUpkeep, prepareNext, remakeNext, reserveNext } from "../compact/upkeep.ts";
 import { makeSummaryId } from "../model/ids.ts";
 import { applyFactor, removeFactor } from "../text/tokens.ts";
+import type { Debt } from "../store/folding.ts";
 import type { ConversationRow } from "../store/store.ts";
 import { needConversation } from "./conversations.ts";
 import type { ConversationChoice } from "./conversations.ts";
@@ -59,6 +60,9 @@ export interface MaintainRequest extends ModelSituation {
   readonly signal?: AbortSignal;
 }
 
+/** Whatever is due, wherever it is. */
+export type PayNextRequest = Pick<CompactRequest, "signal" | "onProgress">;
+
 export interface MaintainResult {
   readonly changed: boolean;
 }
@@ -75,6 +79,7 @@ const COLD_AFTER_MS = 3_600_000;
 const PREPARE_SHARE = 0.6;
 
 const CANCELLED = "cancelled";
+const BELOW_THRESHOLD = "below threshold";
 
 export async function compact(
   engine: EngineState,
@@ -177,7 +182,7 @@ async function compactConversation(
   const isWanted =
     force || request.targetTokens !== undefined || (await isDue(engine, conversation, request));
   const targetTokens = await findTarget(engine, conversation, request);
-  if (!isWanted) return unchanged(engine, conversationId, targetTokens, "below threshold");
+  if (!isWanted) return unchanged(engine, conversationId, targetTokens, BELOW_THRESHOLD);
   const work = async (): Promise<CompactResult> => {
     await noteDebt(engine, conversation, request.budgetTokens);
     const { holder, leaseMs } = engine.folding;
@@ -233,12 +238,52 @@ async function payDebtIfDue(
     now,
     leaseMs: engine.folding.leaseMs,
   });
-  if (!debt) return false;
-  const owed = { ...request, budgetTokens: debt.budgetTokens, isBackground: true };
-  if (await isDue(engine, conversation, owed))
-    return (await payDebt(engine, conversation, owed, debt.attempts)).compacted;
+  return debt !== null && (await payClaimed(engine, conversation, request, debt)).compacted;
+}
+
+/** Pays a debt whose lease is held, unless the conversation has become smaller meanwhile. */
+async function payClaimed(
+  engine: EngineState,
+  conversation: ConversationRow,
+  request: Omit<CompactRequest, "budgetTokens">,
+  { budgetTokens, attempts }: Debt,
+): Promise<CompactResult> {
+  const { conversationId } = conversation;
+  const owed = { ...request, budgetTokens, isBackground: true };
+  if (await isDue(engine, conversation, owed)) return payDebt(engine, conversation, owed, attempts);
   await settleDebt(engine, conversationId, null, 0);
-  return false;
+  const targetTokens = await findTarget(engine, conversation, owed);
+  return unchanged(engine, conversationId, targetTokens, BELOW_THRESHOLD);
+}
+
+/**
+ * Pays the oldest debt of the archive that is due and that nobody works on: what workers do, any number of them, on any machine. The debt is
+ * claimed before its turn here has come, so the lease is looked at once more then.
+ */
+export async function payNextDebt(
+  engine: EngineState,
+  request: PayNextRequest = {},
+): Promise<CompactResult | null> {
+  const { store, clock, folding } = engine;
+  const { holder, leaseMs } = folding;
+  const debt = await store.claimDebt({ conversationId: null, holder, now: clock.now(), leaseMs });
+  if (debt === null) return null;
+  const { conversationId } = debt;
+  const conversation = await needConversation(engine, { conversationId });
+  const giveBack = async (reason: string): Promise<CompactResult> => {
+    await settleDebt(engine, conversationId, reason, 0);
+    return unchanged(engine, conversationId, 0, reason);
+  };
+  return takeTurn(engine, {
+    conversationId,
+    isUrgent: false,
+    signal: request.signal,
+    work: async () =>
+      (await store.renewDebt({ conversationId, holder, until: clock.now() + leaseMs }))
+        ? payClaimed(engine, conversation, request, debt)
+        : unchanged(engine, conversationId, 0, "it was folded meanwhile"),
+    cancelled: () => giveBack(CANCELLED),
+  });
 }
 
 async function upkeep(
@@ -407,11 +452,13 @@ async function payDebt(
     // Work that was cut short stays owed; everything else is done, or cannot be done better by trying again.
     const isOpen =
       report.stopped === "deadline" || report.stopped === "aborted" || report.stopped === "stale";
+    // Who was told to stop has not failed: somebody else may go on at once.
+    const hasFailed = !compacted && report.stopped !== "aborted";
     await settleDebt(
       engine,
       conversationId,
       isOpen ? `stopped: ${report.stopped}` : null,
-      compacted ? 0 : attempts,
+      hasFailed ? attempts : 0,
     );
     const { passes, tokensAfter, summaryIds } = report;
     if (compacted) engine.emit({ kind: "compacted", conversationId, tokensBefore, tokensAfter });

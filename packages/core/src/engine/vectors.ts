@@ -35,6 +35,8 @@ export interface EmbedStatusResult {
 
 export interface EmbedMessagesRequest {
   readonly onProgress?: (done: number, total: number) => void;
+  /** Looks only at messages that are known to wait, once every message was looked at. For those who ask often. */
+  readonly onlyPending?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -77,7 +79,7 @@ export async function embedMessages(
   await waitForEnd(engine.vectors.background, signal);
   const total = onProgress ? (await embedStatus(engine)).left : 0;
   onProgress?.(0, total);
-  return fill(engine, model, true, signal ?? engine.closing.signal, (done) =>
+  return fill(engine, model, request.onlyPending !== true, signal ?? engine.closing.signal, (done) =>
     onProgress?.(Math.min(done, total), total),
   );
 }

@@ -137,6 +137,27 @@ export function testFolding(withStore: WithStore): void {
       expect(await store.listDebts()).toEqual([]);
     }));
 
+  test("gives each debt to one of those who ask at once, the oldest first, and a dead one's to the next", () =>
+    withStore(async (store) => {
+      const owing: number[] = [];
+      for (const n of [1, 2]) {
+        const own = { ...session, id: `s${n}`, key: `key ${n}` };
+        const { conversationId } = await store.append(batchOf([makeEvent("e", say("a"))], { session: own }));
+        await store.addDebt({ conversationId, budgetTokens: 1_000, now: 10 * n });
+        owing.push(conversationId);
+      }
+      const claim = (holder: string, now: number) =>
+        store.claimDebt({ conversationId: null, holder, now, leaseMs: 100 });
+      const first = await Promise.all(["a", "b", "c"].map((holder) => claim(holder, 50)));
+      const claimed = first.map((debt) => debt?.conversationId ?? null);
+      expect(claimed.filter((id) => id !== null).toSorted((a, b) => a - b)).toEqual(owing);
+      const holder = "abc"[claimed.indexOf(owing[0] as number)] as string;
+      expect(await store.renewDebt({ conversationId: owing[0] as number, holder, until: 300 })).toBe(true);
+      expect((await claim("d", 200))?.conversationId).toBe(owing[1]);
+      expect(await claim("d", 200)).toMatchObject({ conversationId: owing[1], attempts: 3 });
+      expect((await claim("e", 400))?.conversationId).toBe(owing[0]);
+    }));
+
   test("learns how a model counts, and adds up what its prompt cache saved, an answer once", () =>
     withStore(async (store) => {
       const answer = (eventId: string, name: string) => {

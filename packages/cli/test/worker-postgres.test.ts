@@ -1,0 +1,38 @@
+/** `lcm worker` on a server: several of them, and one that is killed while a model writes for it. */
+import { describePostgres } from "@lossless/testkit/postgres-server.ts";
+import { afterAll, expect, test } from "vitest";
+import { makeFolder } from "./support.ts";
+import { expectPaidOnce, fillOwing, look, startCountingModel, startWorker } from "./worker-stage.ts";
+
+const folder = makeFolder();
+afterAll(() => folder.remove());
+/** Far longer than a loaded machine keeps a living worker from giving a sign. */
+const LEASE_SECONDS = "10";
+
+describePostgres("lcm worker on PostgreSQL", (server) => {
+  test("three share the folds; what a killed one had is taken over, and nothing is paid twice", async () => {
+    const database = await server.createDatabase();
+    await fillOwing(database);
+    const model = await startCountingModel();
+    const args = ["--db", database, "--lease", LEASE_SECONDS, "--poll", "0.2"];
+    const start = (): ReturnType<typeof startWorker> => startWorker(folder.path, args, model.env);
+    try {
+      model.hold(2);
+      const victim = start();
+      await expect.poll(() => model.calls.length).toBe(2);
+      const others = [start(), start()];
+      // The others fold all but the conversation that is being worked on.
+      await expect.poll(() => look(database, (engine) => engine.listDebts())).toHaveLength(1);
+      victim.child.kill("SIGKILL");
+      expect((await victim.ended).code).toBeNull();
+      await expect.poll(() => look(database, (engine) => engine.listDebts())).toEqual([]);
+      for (const { child } of others) child.kill("SIGTERM");
+      const ends = await Promise.all(others.map(({ ended }) => ended));
+      expect(ends.map(({ code }) => code)).toEqual([0, 0]);
+      expect(ends.map(({ output }) => output).join("")).toMatch(/conversation \d: folded from/);
+      await expectPaidOnce(database, model);
+    } finally {
+      await model.close();
+    }
+  });
+});
