@@ -24,7 +24,7 @@ import {
   renderHookCommand,
 } from "../src/index.ts";
 import type { HookAgent } from "../src/index.ts";
-import { EVENT_BYTES, SPOOL_EVENTS } from "../src/hooks/folder.ts";
+import { SPOOL_EVENTS } from "../src/hooks/folder.ts";
 
 /** The name of the folder is as bad as one can be. */
 function install(agent: HookAgent = "claude-code"): string {
@@ -67,31 +67,57 @@ const compacted = (more: object = {}): string =>
 const putBundle = (database: string, name: string, text: string): void =>
   writeFileSync(join(findBundleFolder(database), name), text);
 
-test.each(SHELLS)("spools each event as it came, in a private file (%s)", (shell) => {
-  const database = install();
-  const events = ['{"prompt":"it\'s \\"x\\" $HOME \\\\ %s"}', '{"a":"ü\\n"}', "{}"];
-  for (const input of events) expect(run(database, { shell, input })).toBe("");
-  expect(readSpool(database).sort()).toEqual([...events].sort());
-  for (const name of listSpool(database)) {
-    expect(name).toMatch(/^claude-code\.Stop\.\d+\.\d+\.json$/u);
-    expect(statSync(join(findSpoolFolder(database), name)).mode & 0o777).toBe(0o600);
-  }
+const noted = (fields: object): object => ({
+  session_id: "",
+  sessionId: "",
+  transcript_path: "",
+  cwd: "",
+  source: "",
+  ...fields,
 });
 
-test("cuts a large event, and reads all of it", () => {
+test.each(SHELLS)(
+  "notes which session an event is about, and nothing that was said, privately (%s)",
+  (shell) => {
+    const database = install();
+    const said = { prompt: 'a "cwd":"/wrong" $HOME \\ %s', last_assistant_message: "secret" };
+    const events = [
+      { ...START, ...said },
+      { cwd: null, session_id: 'a"b', transcript_path: String.raw`C:\new ü`, source: 3 },
+      { prompt: "only words" },
+    ];
+    for (const event of events) expect(run(database, { shell, input: JSON.stringify(event) })).toBe("");
+    expect(run(database, { shell, input: "not JSON" })).toBe("");
+    expect(
+      readSpool(database)
+        .map((text) => JSON.parse(text) as { cwd: string })
+        .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? 1 : -1)),
+    ).toEqual([noted(START), noted({ transcript_path: String.raw`C:\new ü` }), noted({}), noted({})]);
+    for (const name of listSpool(database)) {
+      expect(name).toMatch(/^claude-code\.Stop\.\d+\.\d+\.json$/u);
+      expect(statSync(join(findSpoolFolder(database), name)).mode & 0o777).toBe(0o600);
+    }
+  },
+);
+
+test("reads JSON that is spaced, and all of a large event", () => {
   const database = install();
-  expect(run(database, { input: `{"prompt":"${"x".repeat(3_000_000)}"}` })).toBe("");
-  expect(readSpool(database).map((text) => text.length)).toEqual([EVENT_BYTES]);
+  const input = `{ "session_id": "s1",\n "cwd": "/app", "prompt": "${"x".repeat(3_000_000)}" }`;
+  expect(run(database, { input })).toBe("");
+  expect(readSpool(database).map((text) => JSON.parse(text) as object)).toEqual([
+    noted({ session_id: "s1", cwd: "/app" }),
+  ]);
 });
 
 test("a full spool keeps what it has and the newest event of each kind, and counts", () => {
   const database = install();
   const folder = findSpoolFolder(database);
   for (let n = 0; n < SPOOL_EVENTS; n += 1) writeFileSync(join(folder, `codex.Stop.1.${n}.json`), "{}");
-  for (const input of ['{"n":1}', '{"n":2}', '{"n":3}']) run(database, { input });
+  for (const cwd of ["/1", "/2", "/3"]) run(database, { input: JSON.stringify({ cwd }) });
   const others = listSpool(database).filter((name) => !name.startsWith("codex"));
   expect(others).toEqual(["claude-code.Stop.newest.json", "claude-code.lost"]);
-  expect(readFileSync(join(folder, "claude-code.Stop.newest.json"), "utf8")).toBe('{"n":3}');
+  const newest = readFileSync(join(folder, "claude-code.Stop.newest.json"), "utf8");
+  expect(JSON.parse(newest)).toEqual(noted({ cwd: "/3" }));
   expect(readFileSync(join(folder, "claude-code.lost"), "utf8")).toBe("3\n");
 });
 

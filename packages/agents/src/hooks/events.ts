@@ -5,7 +5,7 @@ export interface HookEvent {
   /** As the agent spells it; also the only argument of the script. */
   readonly name: string;
   /**
-   * - `nothing`: the event only goes into the spool.
+   * - `nothing`: the event is only noted in the spool.
    * - `bundle`: after the agent's own compaction, what the watcher prepared.
    * - `instructions`: what the agent's summariser should keep.
    */

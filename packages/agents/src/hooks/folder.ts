@@ -4,7 +4,7 @@
  *
  *     <database>.capture/
  *       hooks/<agent>.sh                          the script that the agent runs; here as long as its hooks are set up
- *       spool/<agent>.<Event>.<pid>.<n>.json      one event as the agent wrote it, at most EVENT_BYTES of it
+ *       spool/<agent>.<Event>.<pid>.<n>.json      one event: its session, transcript, folder and source
  *       spool/<agent>.<Event>.newest.json         the newest event while the spool is full, written over the one before
  *       spool/<agent>.lost                        how many events were written over like that
  *       bundles/<agent>.<session id>.json         what a hook prints at the next compaction of this session
@@ -14,9 +14,9 @@ import { join, resolve } from "node:path";
 import { nameLocally } from "@lossless/core/formats";
 import type { HookAgent } from "./events.ts";
 
-/** Hooks keep this many events, each cut at this many bytes: 32 MB at most when nobody reads them. */
+/** Hooks keep this many events, each of at most this many bytes: 4 MB when nobody reads them. */
 export const SPOOL_EVENTS = 500;
-export const EVENT_BYTES = 65_536;
+export const EVENT_BYTES = 8_192;
 
 export const findCaptureFolder = (database: string): string => `${resolve(nameLocally(database))}.capture`;
 export const findSpoolFolder = (database: string): string => join(findCaptureFolder(database), "spool");

@@ -1,10 +1,11 @@
 /**
- * The scripts that agents run as hooks, in plain `sh`: they put the event into the spool, and print what the watcher prepared. Starting Node
+ * The scripts that agents run as hooks, in plain `sh`: they note the event in the spool, and print what the watcher prepared. Starting Node
  * would take longer than all of it.
  *
  * Invariants: a script exits with 0 and prints nothing but the bundle or the instructions, whatever happens. It reads all of its input, since an
- * agent may take a closed pipe for a failure. A spool file is created exclusively and needs no rename to be whole: no proper prefix of a JSON object is a
- * JSON object, so a reader that can parse it has all of it. (A rename is one more process, and more than a hook may cost.)
+ * agent may take a closed pipe for a failure. Of the event it notes which session, transcript and folder it is about, and nothing that was said:
+ * whether the session may be stored is decided later. A spool file is created exclusively and needs no rename to be whole: no proper prefix of a
+ * JSON object is a JSON object, so a reader that can parse it has all of it. (A rename is one more process, and more than a hook may cost.)
  *
  * A full spool keeps its oldest events, and the newest of each kind, written over the one before and counted: the shell can do that without
  * another process, and the newest event says where the session is now.
@@ -43,15 +44,30 @@ kind=$1
 event=$(cat)
 case $kind in ${events.map(({ name }) => name).join("|")}) ;; *) exit 0 ;; esac
 cd ${spool} || { mkdir -p ${spool} && cd ${spool}; } || exit 0
+
+# The text of a member, as it is written; empty if it is no text, or one with quotes in it.
+pick() {
+  value=
+  case $event in *"\\"$1\\""*) ;; *) return ;; esac
+  rest=\${event#*"\\"$1\\""}
+  case $rest in :\\"*|": \\""*) ;; *) return ;; esac
+  rest=\${rest#*\\"}
+  value=\${rest%%\\"*}
+  case $value in *\\\\) value= ;; esac
+}
+note=
+${FIELDS.map((field) => `pick ${field}; note="$note,\\"${field}\\":\\"$value\\""${field === "session_id" ? "; id=$value" : ""}`).join("\n")}
+note="{\${note#,}}"
+
 set -- *.json
 if [ $# -lt ${SPOOL_EVENTS} ]; then
   n=0
   while [ -e "${agent}.$kind.$$.$n.json" ]; do n=$((n + 1)); done
   set -C
-  printf '%.${EVENT_BYTES}s' "$event" >"${agent}.$kind.$$.$n.json"
+  printf '%.${EVENT_BYTES}s' "$note" >"${agent}.$kind.$$.$n.json"
   set +C
 else
-  printf '%.${EVENT_BYTES}s' "$event" >"${agent}.$kind.newest.json"
+  printf '%.${EVENT_BYTES}s' "$note" >"${agent}.$kind.newest.json"
   lost=0
   read -r lost <${agent}.lost
   echo "$((lost + 1))" >${agent}.lost
@@ -60,16 +76,16 @@ ${events.map((event) => PRINTS[event.prints](event, agent, findBundleFolder(data
 `;
 }
 
+/** What is noted of an event, by the names that agents give it. Copilot CLI writes `sessionId`. */
+const FIELDS = ["session_id", "sessionId", "transcript_path", "cwd", "source"] as const;
+
 /** A bundle is claimed by renaming it, so that it is printed once. */
 const PRINTS: Readonly<
   Record<HookEvent["prints"], (event: HookEvent, agent: HookAgent, bundles: string) => string>
 > = {
   nothing: () => "",
   bundle: ({ name }, agent, bundles) => `if [ "$kind" = ${name} ]; then
-  case $event in *'"source":"compact"'*|*'"source": "compact"'*) ;; *) exit 0 ;; esac
-  id=\${event#*\\"session_id\\"}
-  id=\${id#*\\"}
-  id=\${id%%\\"*}
+  case $note in *'"source":"compact"}') ;; *) exit 0 ;; esac
   case $id in ''|*[!0-9A-Za-z_-]*) exit 0 ;; esac
   cd ${quote(bundles)} || exit 0
   mv -f "${agent}.$id.json" "${agent}.$id.given" && cat "${agent}.$id.given"
