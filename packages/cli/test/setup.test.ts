@@ -10,21 +10,48 @@ afterAll(folder.remove);
 
 test("shows what would change, changes it when told to, and takes it back", async () => {
   const path = join(folder.path, ".claude.json");
-  const original = '{\n  "userID": "x"\n}\n';
+  const original = '{\n  "userID": "x",\n  "id": 12345678901234567890\n}\n';
   writeFileSync(path, original);
   expect(await text("setup")).toContain("claude-code: not found");
   const shown = await text("setup", "claude-code");
   expect(shown).toContain(`Would change ${path}`);
   expect(shown).toContain('+     "lossless": {');
+  expect(shown).toContain("Run it again with --apply");
   expect(readFileSync(path, "utf8")).toBe(original);
-  expect((await json("setup", "claude-code", "--apply")).data).toMatchObject({ path, applied: true });
+  const applied = await json("setup", "claude-code", "--apply");
+  expect(applied.data).toMatchObject({
+    agents: [{ agent: "claude-code", applied: true, files: [{ path, changed: true }, {}, {}, {}, {}] }],
+  });
+  expect(await text("setup")).toContain("Run: lcm setup claude-code --apply");
   const config = JSON.parse(readFileSync(path, "utf8")) as { mcpServers: { lossless: { args: string[] } } };
   expect(config.mcpServers.lossless.args.slice(1)).toEqual(["mcp", "--db", join(folder.path, "archive.db")]);
   expect(await text("setup", "claude-code", "--apply")).toContain("needs no change");
-  expect((await lcm("setup", "claude-code", "--remove", "--apply")).status).toBe(0);
+  expect((await lcm("setup", "--remove", "--apply")).status).toBe(0);
   expect(readFileSync(path, "utf8")).toBe(original);
+  expect(existsSync(join(folder.path, ".claude"))).toBe(false);
   expect(existsSync(join(folder.path, "archive.db"))).toBe(false);
   expect((await lcm("setup", "emacs")).status).toBe(2);
+});
+
+test("sets whose sessions are captured, and the built-in redaction", async () => {
+  await text("config", "set", "redactPatterns", "hush-\\d+");
+  const shown = await text("setup", "pi", "--apply", "--capture-owner", "ann", "--redact");
+  expect(shown).toContain("captureOwner = ann");
+  expect((await json("config", "get", "captureOwner")).data).toMatchObject({ value: "ann" });
+  expect((await json("config", "get", "redactPatterns")).data).toMatchObject({
+    value: ["hush-\\d+", "@keys", "@tokens", "@cards"],
+  });
+  for (const key of ["captureOwner", "redactPatterns"]) await text("config", "unset", key);
+  await text("setup", "pi", "--remove", "--apply");
+});
+
+test("says what was never tried", async () => {
+  for (const agent of ["cursor", "copilot"]) {
+    expect(await text("setup", agent, "--apply")).toContain("never tried with the real program");
+    await text("setup", agent, "--remove", "--apply");
+  }
+  expect(await text("setup", "codex", "--apply")).toContain("type /hooks, and trust");
+  await text("setup", "codex", "--remove", "--apply");
 });
 
 const SECRET = "sk-do-not-show";
@@ -37,6 +64,17 @@ test.each([
     `{"mcpServers":{"x":{"env":{"KEY":"${SECRET}"}}},"primaryApiKey":"${SECRET}"}`,
   ],
   ["claude-code", ".claude.json", `{\n  "primaryApiKey": "${SECRET}"\n}`],
+  ["claude-code", ".claude/settings.json", `{"hooks":{},"env":{"API":"${SECRET}"},"x":1}`],
+  [
+    "claude-code",
+    ".claude/settings.json",
+    `{\n  "hooks": {\n    "Stop": []\n  },\n  "env": {"API":"${SECRET}"}\n}`,
+  ],
+  [
+    "gemini",
+    ".gemini/settings.json",
+    `{"mcpServers":{},"x":"${SECRET}","hooks":{"SessionEnd":[]},"y":"${SECRET}"}`,
+  ],
   ["codex", ".codex/config.toml", `[mcp_servers.x.env]\nKEY = "${SECRET}"\n`],
 ])("shows nothing of the rest of the file: %s, %s, %s", async (agent, name, original) => {
   const path = join(folder.path, name);

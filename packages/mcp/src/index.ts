@@ -5,4 +5,5 @@ export { openOnDemand } from "./reader.ts";
 export type { ArchiveReader } from "./reader.ts";
 export { makeFactory, SERVER_NAME } from "./server.ts";
 export { runStdio } from "./stdio.ts";
+export { MCP_TOOLS } from "./tools.ts";
 export type { McpServerFactory } from "@modelcontextprotocol/server";

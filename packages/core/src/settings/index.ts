@@ -21,6 +21,7 @@ export type {
   ResolveInput,
   SettingExplanation,
 } from "./settings-resolve.ts";
+export { REDACTION_SETS } from "./setting-types.ts";
 export { findConflictOf } from "./settings-rules.ts";
 export { settingsJsonSchema, settingsUiHints } from "./settings-schema.ts";
 export {

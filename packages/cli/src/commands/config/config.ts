@@ -161,15 +161,26 @@ function renderExplanation({
 
 async function runSet(invocation: Invocation, _options: object, name: string, typed: string): Promise<void> {
   const value = anchorPath(canonicalKey(name), typed);
+  const change = await prepareSet(name, value);
+  checkDatabasePath(canonicalKey(name), value);
+  await checkKey(canonicalKey(name), value);
+  await changeConfig(invocation, change, (file) => `${canonicalKey(name) ?? name} is set in ${file}`, name);
+}
+
+/** Sets one setting in our own file, as `lcm config set` does, and returns the file. */
+export async function setOwnSetting(name: SettingKey, value: string): Promise<string> {
+  const { ownFile } = findConfigPlaces(process.env);
+  await updateConfigFile(ownFile, await prepareSet(name, value));
+  return ownFile;
+}
+
+async function prepareSet(name: string, value: string): Promise<(config: ConfigObject) => ConfigObject> {
   const resolveWith = await prepareResolve();
-  const change = (config: ConfigObject): ConfigObject => {
+  return (config) => {
     const changed = setInConfig(config, name, value);
     refuseConflicts(name, "set", resolveWith(changed), "the value given");
     return changed;
   };
-  checkDatabasePath(canonicalKey(name), value);
-  await checkKey(canonicalKey(name), value);
-  await changeConfig(invocation, change, (file) => `${canonicalKey(name) ?? name} is set in ${file}`, name);
 }
 
 /** What the settings would be with this in our own file, broken combinations included. */

@@ -1,72 +1,230 @@
-/** `lcm setup`: gives the archive to other agents, by an entry for the MCP server in their own configuration. A dry run unless `--apply`. */
+/**
+ * `lcm setup`: connects other agents with the archive, by entries in their own configuration. It shows what changes and asks; without a terminal
+ * it is a dry run unless `--apply`.
+ */
 import type { Command } from "commander";
-import { hidePassword, settleAddress } from "@lossless/core";
-import { Argument } from "commander";
-import { existsSync } from "node:fs";
+import { settleAddress } from "@lossless/core";
+import { Argument, Option } from "commander";
 import { homedir } from "node:os";
-import type { SetupAgent, SetupEdit } from "@lossless/agents";
-import { diffLines, renderDiff } from "@lossless/core/doors";
+import type { DetectedAgent, SetupAgent, SetupEdit, SetupRequest } from "@lossless/agents";
+import { REDACTION_SETS } from "@lossless/core/settings";
 import { toAction } from "../../invocation.ts";
 import type { GlobalOptions, Invocation } from "../../invocation.ts";
+import { printNote } from "../../output.ts";
+import { ask, canAsk, confirm } from "../../questions.ts";
 import { style } from "../../style.ts";
 import { addExamples, nameProgram } from "../shared.ts";
+import { setOwnSetting } from "./config.ts";
+import { renderEdit } from "./setup-diff.ts";
 
 interface Options extends GlobalOptions {
   readonly apply?: boolean;
   readonly remove?: boolean;
+  readonly captureOwner?: string;
+  readonly redact?: boolean;
 }
 
-const AGENTS: readonly SetupAgent[] = ["claude-code", "codex"];
+const AGENTS: readonly SetupAgent[] = [
+  "claude-code",
+  "codex",
+  "gemini",
+  "opencode",
+  "pi",
+  "cursor",
+  "copilot",
+];
 
 export function defineSetup(program: Command): void {
   const command = program
     .command("setup")
-    .description("Register the MCP server with Claude Code or Codex, or remove it again")
-    .addArgument(new Argument("[agent]", "the agent; without one, show which are here").choices([...AGENTS]))
-    .option("--apply", "make the change; without it, show what would change")
-    .option("--remove", "take the entry out again")
+    .description("Connect Claude Code, Codex and other agents with the archive, or disconnect them")
+    .addArgument(
+      new Argument("[agents...]", "the agents; without one, those that are installed").choices([...AGENTS]),
+    )
+    .option("--apply", "make the changes without asking")
+    .option("--remove", "undo them")
+    .addOption(
+      new Option(
+        "--capture-owner <name>",
+        "owner of what lcm watch stores (the setting captureOwner)",
+      ).conflicts("remove"),
+    )
+    .addOption(
+      new Option(
+        "--redact",
+        `replace API keys, tokens and card numbers before they are stored (the setting redactPatterns)`,
+      ).conflicts("remove"),
+    )
     .action(toAction(runSetup));
   command.addHelpText(
     "after",
     `
-Adds one entry named lossless to the agent's own configuration: ~/.claude.json of Claude Code, config.toml of Codex. The
-agent can then search and open what is stored (lcm help mcp). The file as it was is kept beside the database, readable
-only by you. --remove gives it back byte for byte if nothing else was changed in it since, and otherwise takes out only
-this entry. Close the agent first: it may write the same file. For capture see lcm watch.`,
+Writes into the agent's own files, in its own format: an entry for the MCP server, named lossless, so that the agent can
+search and open what is stored (lcm help mcp); hooks, which are sh scripts that tell lcm watch what happens and hand a
+restart bundle to the model after a compaction; a skill; and for Claude Code a status line, unless you have one.
+
+  claude-code  ~/.claude.json, ~/.claude/settings.json, ~/.claude/skills
+  codex        ~/.codex/config.toml, ~/.codex/hooks.json, ~/.codex/skills; trust the hooks afterwards with /hooks
+  gemini       ~/.gemini/settings.json, ~/.gemini/skills
+  opencode     ~/.config/opencode/opencode.json, ~/.config/opencode/skills
+  pi           ~/.pi/agent/extensions/lossless.js, ~/.pi/agent/skills
+  cursor       ~/.cursor/mcp.json, ~/.cursor/skills; from its documentation, untested
+  copilot      ~/.copilot/mcp-config.json, ~/.copilot/hooks, ~/.copilot/skills; from its documentation, untested
+
+What changes is shown first. On a terminal it asks; otherwise nothing is written without --apply. The files as they were
+are kept beside the database, readable only by you. --remove gives each back byte for byte if nobody else changed it
+since, and otherwise takes out only our entries. Close the agent first: it may write the same files. Storing sessions is
+what lcm watch does.`,
   );
   addExamples(command, [
-    ["lcm setup", "which agents are here"],
-    ["lcm setup claude-code", "show what would change"],
-    ["lcm setup claude-code --apply", "change it"],
-    ["lcm setup codex --remove --apply", "take it back"],
+    ["lcm setup", "find the agents that are here, and ask"],
+    ["lcm setup claude-code", "show what would change, and ask"],
+    ["lcm setup claude-code codex --apply", "change it"],
+    ["lcm setup codex --remove", "undo it"],
+    ["lcm setup --apply --capture-owner ann --redact codex", "and set whose sessions they are, redacted"],
   ]);
 }
 
-async function runSetup(invocation: Invocation, options: Options, agent?: SetupAgent): Promise<void> {
+interface Plan {
+  readonly request: SetupRequest;
+  readonly edits: readonly SetupEdit[];
+}
+
+type Base = Omit<SetupRequest, "agent">;
+
+async function runSetup(
+  invocation: Invocation,
+  options: Options,
+  named: readonly SetupAgent[],
+): Promise<void> {
   const setup = await import("@lossless/agents");
+  const { MCP_TOOLS } = await import("@lossless/mcp");
   const { settings } = await invocation.settings();
-  const base = {
+  const base: Base = {
     env: process.env,
     home: homedir(),
     database: settings.databasePath,
     command: nameServer(options),
+    tools: MCP_TOOLS,
   };
-  if (agent === undefined) {
-    const found = AGENTS.map((name) => ({ name, folder: setup.findAgentFolder({ ...base, agent: name }) }));
-    const agents = found.map(({ name, folder }) => ({ agent: name, isPresent: existsSync(folder), folder }));
-    const lines = agents.map((row) => `${row.agent}: ${row.isPresent ? `here, ${row.folder}` : "not found"}`);
-    return invocation.print({ data: { agents }, text: () => lines.join("\n") });
-  }
   const { apply = false, remove = false } = options;
-  const request = { ...base, agent };
-  const edit = remove ? setup.planRemoval(request) : setup.planSetup(request);
-  if (apply) setup.applySetup(request, edit, remove);
-  const isChanged = edit.before !== edit.after;
+  const isAsking = canAsk(invocation.isJson) && !apply;
+  const found = setup.detectAgents(base);
+  if (named.length === 0 && !isAsking && !apply && !remove) return printFound(invocation, found);
+  const agents = named.length > 0 ? named : await chooseAgents(found, isAsking && !remove, remove);
+  const plans: Plan[] = agents.map((agent) => {
+    const request = { ...base, agent };
+    return { request, edits: remove ? setup.planRemoval(request) : setup.planSetup(request) };
+  });
+  const isAgreed = apply || (isAsking && (await agree(plans)));
+  if (isAgreed) for (const { request, edits } of plans) setup.applySetup(request, edits, remove);
+  const set = remove ? [] : await chooseSettings(invocation, options, isAsking && isAgreed);
+  const notes = plans.flatMap(({ request }) =>
+    isAgreed && !remove ? setup.listNotes(request.agent).map((note) => `${request.agent}: ${note}`) : [],
+  );
+  await printPlans(invocation, plans, { isAgreed, isAsking, remove, set, notes });
+}
+
+async function printFound(invocation: Invocation, agents: readonly DetectedAgent[]): Promise<void> {
+  const lines = agents.map(({ agent, folder, isPresent }) =>
+    isPresent ? `${agent}: here, ${folder}. Run: lcm setup ${agent} --apply` : `${agent}: not found`,
+  );
+  await invocation.print({ data: { agents }, text: () => lines.join("\n") });
+}
+
+/** Removing looks at all of them: one whose program is gone may still have its files. */
+async function chooseAgents(
+  found: readonly DetectedAgent[],
+  isAsking: boolean,
+  remove: boolean,
+): Promise<SetupAgent[]> {
+  if (remove) return found.map(({ agent }) => agent);
+  const present = found.filter(({ isPresent }) => isPresent);
+  if (present.length === 0) printNote("No agent was found. Name one to set it up all the same.");
+  const chosen: SetupAgent[] = [];
+  for (const { agent, folder } of present)
+    if (!isAsking || (await confirm(`Set up ${agent} (${folder})?`, true))) chosen.push(agent);
+  return chosen;
+}
+
+async function agree(plans: readonly Plan[]): Promise<boolean> {
+  const changes = plans.flatMap(({ edits }) => edits.filter(({ before, after }) => before !== after));
+  if (changes.length === 0) return true;
+  process.stderr.write(`${changes.map((edit) => renderEdit(edit, false)).join("\n\n")}\n`);
+  return confirm("Make these changes?", false);
+}
+
+/** Whose sessions are captured, and whether secrets are taken out: asked once, written as `lcm config set` does. */
+async function chooseSettings(
+  invocation: Invocation,
+  { captureOwner, redact }: Options,
+  isAsking: boolean,
+): Promise<string[]> {
+  const { settings, sources } = await invocation.settings();
+  const set: string[] = [];
+  const isOpen = (key: "captureOwner" | "redactPatterns"): boolean =>
+    isAsking && sources[key].kind === "default";
+  const owner =
+    captureOwner ??
+    (isOpen("captureOwner")
+      ? await ask("Whose sessions are these? Owner of what is captured:", settings.captureOwner)
+      : undefined);
+  if (owner !== undefined && (owner !== settings.captureOwner || captureOwner !== undefined))
+    set.push(`captureOwner = ${owner} in ${await setOwnSetting("captureOwner", owner)}`);
+  const isRedacting =
+    redact ??
+    (isOpen("redactPatterns") &&
+      (await confirm(
+        "Replace API keys, tokens and card numbers before they are stored? They cannot be found again.",
+        false,
+      )));
+  if (isRedacting) {
+    const patterns = [...new Set([...settings.redactPatterns, ...REDACTION_SETS])];
+    set.push(
+      `redactPatterns = ${patterns.join(", ")} in ${await setOwnSetting("redactPatterns", JSON.stringify(patterns))}`,
+    );
+  }
+  return set;
+}
+
+async function printPlans(
+  invocation: Invocation,
+  plans: readonly Plan[],
+  outcome: {
+    readonly isAgreed: boolean;
+    readonly isAsking: boolean;
+    readonly remove: boolean;
+    readonly set: readonly string[];
+    readonly notes: readonly string[];
+  },
+): Promise<void> {
+  const { isAgreed, isAsking, remove, set, notes } = outcome;
+  const agents = plans.map(({ request, edits }) => ({
+    agent: request.agent,
+    files: edits.map(({ path, before, after }) => ({ path, changed: before !== after })),
+    applied: isAgreed && edits.some(({ before, after }) => before !== after),
+  }));
+  const edits = plans.flatMap((plan) => plan.edits);
+  const isChange = edits.some(({ before, after }) => before !== after);
+  const next = isChange && !isAgreed && !isAsking ? ["Nothing was written. Run it again with --apply."] : [];
+  const capture =
+    isAgreed && isChange && !remove
+      ? ["Sessions are stored by lcm watch; lcm watch --install keeps it running."]
+      : [];
   await invocation.print({
-    data: { agent, path: edit.path, changed: isChanged, applied: apply && isChanged, remove },
-    text: () => renderEdit(edit, apply),
+    data: { agents, remove, settings: set, notes },
+    text: () =>
+      [
+        ...edits.map((edit) => (isAsking && isAgreed ? renderDone(edit) : renderEdit(edit, isAgreed))),
+        ...set.map((line) => `Set ${line}`),
+        ...notes.map((note) => style.warning(note)),
+        ...[...next, ...capture].map(style.faint),
+      ].join("\n"),
   });
 }
+
+/** The diff was shown before the question. */
+const renderDone = (edit: SetupEdit): string => renderEdit({ ...edit, steps: [] }, true);
 
 /** With what was typed about the archive; otherwise the server follows the settings. */
 function nameServer({ db, owner }: Options): string[] {
@@ -75,43 +233,4 @@ function nameServer({ db, owner }: Options): string[] {
     "mcp",
     ...Object.entries(typed).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value])),
   );
-}
-
-function renderEdit({ path, before, after }: SetupEdit, isApplied: boolean): string {
-  if (before === after) return `${style.name(path)} needs no change.`;
-  const head = `${isApplied ? "Changed" : "Would change"} ${style.name(path)}`;
-  const lines = diffLines(...cutSame(hidePasswords(before), hidePasswords(after)));
-  const diff = renderDiff(lines, { gone: style.bad, new: style.good });
-  return [head, diff, ...(isApplied ? [] : [style.faint("Run it again with --apply.")])].join("\n");
-}
-
-/** The file has to name the address as it is; nobody else has to read it. */
-const hidePasswords = (text: string | null): string =>
-  (text ?? "").replaceAll(/postgres(?:ql)?:\/\/[^"'\s]*/giu, hidePassword);
-
-/**
- * Without what both begin and end with: such files are long, and may hold passwords. Within a single line too, as programs write
- * whole files in one.
- */
-function cutSame(before: string, after: string): [string, string] {
-  const [a, b] = cutEnds(before.split("\n"), after.split("\n"), 0);
-  if (a.length !== 1 || b.length !== 1) return [a.join("\n"), b.join("\n")];
-  const [old, changed] = cutEnds([...(a[0] ?? "")], [...(b[0] ?? "")], CONTEXT);
-  return [old.join(""), changed.join("")];
-}
-
-/** What is left of a long line beside what changes in it: enough for a bracket. */
-const CONTEXT = 3;
-
-/** What is put behind a line gives it a comma, and tells nothing else about it. */
-const isSame = (a = "", b = ""): boolean => a === b || `${a},` === b || a === `${b},`;
-
-function cutEnds(a: string[], b: string[], kept: number): [string[], string[]] {
-  let start = 0;
-  while (start < Math.min(a.length, b.length) && isSame(a[start], b[start])) start += 1;
-  let end = 0;
-  while (end < Math.min(a.length, b.length) - start && isSame(a.at(-1 - end), b.at(-1 - end))) end += 1;
-  const cut = (all: string[]): string[] =>
-    all.slice(Math.max(0, start - kept), all.length - Math.max(0, end - kept));
-  return [cut(a), cut(b)];
 }

@@ -1,0 +1,156 @@
+/**
+ * One thing of ours in a file of an agent: how it is put in, how it is known again, and how it is taken out. Pure: text in, text out.
+ *
+ * Invariants: putting in twice is putting in once. Only what is ours is replaced or taken out; a list or an object that was made for it goes
+ * with it when nothing else is in it.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { EngineError } from "@lossless/core";
+import {
+  findMember,
+  findNode,
+  insertChild,
+  parseJsonc,
+  removeChild,
+  replaceChild,
+  toValue,
+  type JsonNode,
+} from "./json-edit.ts";
+import { taken } from "./taken.ts";
+import { addBlock, removeBlock, type BlockEntry } from "./toml-block.ts";
+
+/** A member of an object in a JSON file, or an item of a list where the key is null. */
+export interface JsonEntry {
+  readonly kind: "json";
+  readonly path: readonly string[];
+  readonly key: string | null;
+  readonly value: unknown;
+  isOurs(value: unknown): boolean;
+  /** What to do where somebody else has the same key. */
+  readonly whenTaken: "refuse" | "leave";
+}
+
+/** A file that is wholly ours. */
+export interface FileEntry {
+  readonly kind: "file";
+  readonly text: string;
+}
+
+export type Entry = JsonEntry | BlockEntry | FileEntry;
+
+export function addEntry(text: string | null, entry: Entry, path: string): string {
+  if (entry.kind === "file") return entry.text;
+  if (entry.kind === "block") return addBlock(text, entry, path);
+  return addJson(text ?? "{}\n", entry, path);
+}
+
+/** `original` is the file before we wrote it first, as far as that is known. Null when nothing of the file is left. */
+export function removeEntry(
+  text: string,
+  entry: Entry,
+  original: string | null,
+  path: string,
+): string | null {
+  if (entry.kind === "file") return text === entry.text ? null : text;
+  if (entry.kind === "block") return removeBlock(text);
+  return removeJson(text, entry, original, path);
+}
+
+function addJson(text: string, entry: JsonEntry, path: string): string {
+  const { key, value } = entry;
+  let node = parseRoot(text, path);
+  for (const [index, name] of entry.path.entries()) {
+    const child = findMember(node, name);
+    if (child === undefined) return insertChild(text, node, name, nest(entry, index + 1));
+    node = child.value;
+    checkKind(node, entry, index, path);
+  }
+  if (key === null) return addItem(text, node, entry);
+  const member = findMember(node, key);
+  if (member === undefined) return insertChild(text, node, key, value);
+  const present = toValue(text, member.value);
+  if (entry.isOurs(present))
+    return isDeepStrictEqual(present, value) ? text : replaceChild(text, member, value);
+  if (entry.whenTaken === "leave") return text;
+  throw taken(path, key);
+}
+
+/** What must be made where the path ends early. */
+const nest = ({ path, key, value }: JsonEntry, from: number): unknown =>
+  path
+    .slice(from)
+    .reduceRight<unknown>((inner, name) => ({ [name]: inner }), key === null ? [value] : { [key]: value });
+
+function checkKind(node: JsonNode, entry: JsonEntry, index: number, path: string): void {
+  const isLast = index === entry.path.length - 1;
+  const kind = isLast && entry.key === null ? "array" : "object";
+  if (node.kind === kind) return;
+  const name = entry.path.slice(0, index + 1).join(".");
+  throw new EngineError(
+    "invalid_input",
+    `cannot change ${path}: its ${name} is not an ${kind === "array" ? "array" : "object"}`,
+  );
+}
+
+function addItem(text: string, node: JsonNode, { value, isOurs }: JsonEntry): string {
+  const ours = node.children.filter((child) => isOurs(toValue(text, child.value)));
+  const [only] = ours;
+  if (only === undefined) return insertChild(text, node, null, value);
+  // More than one of ours is somebody's copy: the first one stays and is brought up to date.
+  return isDeepStrictEqual(toValue(text, only.value), value) ? text : replaceChild(text, only, value);
+}
+
+function removeJson(text: string, entry: JsonEntry, original: string | null, path: string): string | null {
+  let result = text;
+  for (;;) {
+    const node = findNode(parseRoot(result, path), entry.path);
+    const at = node?.children.findIndex(
+      (child) => child.key === entry.key && entry.isOurs(toValue(result, child.value)),
+    );
+    if (node === null || at === undefined || at === -1) break;
+    result = removeChild(result, node, at);
+  }
+  return result === text ? text : removeEmpty(result, entry.path, original, path);
+}
+
+/** Lists and objects that were made for an entry, from the inside out. */
+function removeEmpty(
+  text: string,
+  containers: readonly string[],
+  original: string | null,
+  path: string,
+): string {
+  const before = original === null ? null : parseJsonc(original);
+  let result = text;
+  for (let length = containers.length; length > 0; length -= 1) {
+    const inner = containers.slice(0, length);
+    if (before !== null && findNode(before, inner) !== null) break;
+    const root = parseRoot(result, path);
+    const node = findNode(root, inner);
+    const holder = findNode(root, inner.slice(0, -1));
+    if (node === null || holder === null || !isBlank(result, node)) break;
+    result = removeChild(
+      result,
+      holder,
+      holder.children.findIndex((child) => child.value === node),
+    );
+  }
+  return result;
+}
+
+const isBlank = (text: string, node: JsonNode): boolean =>
+  node.kind !== "scalar" && text.slice(node.start + 1, node.end - 1).trim() === "";
+
+/** Whether a JSON file says nothing. */
+export function isEmptyJson(text: string): boolean {
+  const node = parseJsonc(text);
+  return node !== null && isBlank(text, node) && text.trim().length === node.end - node.start;
+}
+
+function parseRoot(text: string, path: string): JsonNode {
+  const root = parseJsonc(text);
+  if (root?.kind === "object") return root;
+  throw new EngineError("invalid_input", `cannot change ${path}: it is not a JSON object`, {
+    hint: "mend the file, or move it away, and run the command again",
+  });
+}

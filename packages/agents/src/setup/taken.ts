@@ -1,0 +1,7 @@
+/** Refuses to write over what somebody else has under our name. */
+import { EngineError } from "@lossless/core";
+
+export const taken = (path: string, name: string): EngineError =>
+  new EngineError("invalid_input", `cannot change ${path}: it has an entry named ${name} already`, {
+    hint: "remove that entry first",
+  });

@@ -1,0 +1,55 @@
+/** What setup would change in a file, for people to read before they agree: our own lines, and nothing of what others have there. */
+import { hidePassword } from "@lossless/core";
+import type { SetupEdit } from "@lossless/agents";
+import { diffLines, renderDiff } from "@lossless/core/doors";
+import { style } from "../../style.ts";
+
+export function renderEdit({ path, before, after, steps, left }: SetupEdit, isApplied: boolean): string {
+  const notes = left.map((what) =>
+    style.warning(`${what} in ${path} is yours, or was changed: left as it is.`),
+  );
+  if (before === after) return [`${style.name(path)} needs no change.`, ...notes].join("\n");
+  const verb = before === null ? "create" : after === null ? "delete" : "change";
+  const done = { create: "Created", delete: "Deleted", change: "Changed" }[verb];
+  const diff = steps.map(([from, to]) => {
+    const lines = diffLines(...cutSame(maskSecrets(from), maskSecrets(to)));
+    return renderDiff(lines.filter(isTold), { gone: style.bad, new: style.good });
+  });
+  return [`${isApplied ? done : `Would ${verb}`} ${style.name(path)}`, ...diff, ...notes].join("\n");
+}
+
+/** An empty text has one empty line. */
+const isTold = ({ kind, text }: { kind: string; text: string }): boolean => kind !== "same" && text !== "";
+
+/** The file has to name the address as it is; nobody else has to read it. */
+const maskSecrets = (text: string): string =>
+  text
+    .replaceAll(/postgres(?:ql)?:\/\/[^"'\s]*/giu, hidePassword)
+    .replaceAll(/("[^"]*(?:key|token|secret|passw|auth)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"/giu, '$1"***"');
+
+/**
+ * Without what both begin and end with: such files are long, and may hold passwords. Within a single line too, as programs write
+ * whole files in one.
+ */
+function cutSame(before: string, after: string): [string, string] {
+  const [a, b] = cutEnds(before.split("\n"), after.split("\n"), 0);
+  if (a.length !== 1 || b.length !== 1) return [a.join("\n"), b.join("\n")];
+  const [old, changed] = cutEnds([...(a[0] ?? "")], [...(b[0] ?? "")], CONTEXT);
+  return [old.join(""), changed.join("")];
+}
+
+/** What is left of a long line beside what changes in it: enough for a bracket. */
+const CONTEXT = 3;
+
+/** What is put behind a line gives it a comma, and tells nothing else about it. */
+const isSame = (a = "", b = ""): boolean => a === b || `${a},` === b || a === `${b},`;
+
+function cutEnds(a: string[], b: string[], kept: number): [string[], string[]] {
+  let start = 0;
+  while (start < Math.min(a.length, b.length) && isSame(a[start], b[start])) start += 1;
+  let end = 0;
+  while (end < Math.min(a.length, b.length) - start && isSame(a.at(-1 - end), b.at(-1 - end))) end += 1;
+  const cut = (all: string[]): string[] =>
+    all.slice(Math.max(0, start - kept), all.length - Math.max(0, end - kept));
+  return [cut(a), cut(b)];
+}
