@@ -243,7 +243,7 @@ class FixedScreen implements Screen {
   readonly name = "floor";
   readonly keys = [];
   readonly #size: () => Size;
-  #place = LIST_START;
+  #cursor = LIST_START;
 
   constructor(size: () => Size) {
     this.#size = size;
@@ -257,13 +257,13 @@ class FixedScreen implements Screen {
     const { rows } = this.#size();
     const move = readMove(name, rows);
     if (move === null) return false;
-    this.#place = moveInList(this.#place, move, 100_000, rows);
+    this.#cursor = moveInList(this.#cursor, move, 100_000, rows);
     return true;
   }
 
   render({ columns, rows }: Size, paint: Paint): string[] {
-    this.#place = keepInList(this.#place, 100_000, rows);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, 100_000, rows);
+    const { top, selected } = this.#cursor;
     return Array.from({ length: rows }, (_, at) =>
       renderRow(
         [span(`row ${top + at} `, paint.name), span("of text that is there already ".repeat(4), paint.faint)],

@@ -290,6 +290,27 @@ test("what is asked is a …Request, what comes back a …Result", () => {
   expect(named).toEqual([]);
 });
 
+/**
+ * Words of the glossary that code once used for several things, with the folders where the one meaning is at home. What a verb makes
+ * of them (`Placed…`, `Placement`, `run…()`) is not meant.
+ */
+const ONE_MEANING: readonly { readonly word: RegExp; readonly homes: RegExp }[] = [
+  { word: /Places?(?:[A-Z]\w*)?/, homes: /^packages\/(?:postgres\/src\/match|core\/src\/text\/)/ },
+];
+
+test("a word of the glossary has one meaning", () => {
+  const strangers = ONE_MEANING.flatMap(({ word, homes }) => {
+    const named = new RegExp(
+      `^(?:export )?(?:interface|type|class) ((?:[A-Z]\\w*?)?${word.source})\\b`,
+      "gm",
+    );
+    return sources
+      .filter(({ path }) => !homes.test(path))
+      .flatMap(({ path, text }) => [...text.matchAll(named)].map(([, name]) => `${path}: ${name}`));
+  });
+  expect(strangers).toEqual([]);
+});
+
 describe("the scanner behind these tests", () => {
   test.each([
     [`import { a } from "./a.ts";`, ["./a.ts"]],

@@ -19,8 +19,8 @@ export const WAITING = "waits until its folder is known";
 export function makeExclusion(patterns: readonly string[], now: () => number = Date.now): ExcludeSession {
   const globs = patterns.map((pattern) => pattern.replace(/^~(?=\/|$)/u, homedir()));
   return ({ path, sessionId, folder }) => {
-    const places = [path, ...(typeof folder === "string" ? [folder] : [])].flatMap(withTarget);
-    const isNamed = (glob: string): boolean => places.some((place) => covers(glob, place));
+    const locations = [path, ...(typeof folder === "string" ? [folder] : [])].flatMap(withTarget);
+    const isNamed = (glob: string): boolean => locations.some((location) => covers(glob, location));
     const named = globs.find((glob) => glob === sessionId || withTarget(glob).some(isNamed));
     if (named !== undefined) return `excluded by the setting captureExclude (${named})`;
     if (folder === undefined) return isResting(path, now()) ? null : WAITING;
@@ -60,8 +60,8 @@ function findIgnoring(folder: string): string | null {
   const project = findProject(folder);
   for (let at = folder; ; at = dirname(at)) {
     const isRoot = at === project || existsSync(join(at, ".git"));
-    for (const place of isRoot ? [at, project] : [at]) {
-      const file = join(place, IGNORE_FILE);
+    for (const location of isRoot ? [at, project] : [at]) {
+      const file = join(location, IGNORE_FILE);
       if (existsSync(file) && isIgnored(readFileSync(file, "utf8"), relative(at, folder))) return file;
     }
     if (isRoot || at === dirname(at)) return null;

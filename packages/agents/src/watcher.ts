@@ -13,7 +13,7 @@ import { EngineError, makeImportId, must } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
 import type { ExcludeSession, ImportResult, ImportTarget } from "@lossless/interchange";
 import { RESTED_MS, WAITING } from "./exclusions.ts";
-import type { AgentPlace } from "./places.ts";
+import type { AgentLocation } from "./locations.ts";
 import type { AgentState, WatchState } from "./watch-state.ts";
 
 /** Lines of one turn are written within moments of each other: an import takes them together. */
@@ -39,7 +39,7 @@ export type WatchEvent =
 
 export interface WatchOptions {
   readonly engine: ImportTarget;
-  readonly places: readonly AgentPlace[];
+  readonly locations: readonly AgentLocation[];
   readonly owner?: string | undefined;
   readonly exclude: ExcludeSession;
   readonly onEvent: (event: WatchEvent) => void;
@@ -49,7 +49,7 @@ export interface WatchOptions {
 
 /** One transcript, as it was last seen. */
 interface Followed {
-  readonly place: AgentPlace;
+  readonly location: AgentLocation;
   readonly path: string;
   /** What the file looked like when it was last read; empty before. */
   read: string;
@@ -83,7 +83,7 @@ export class Watcher {
 
   constructor(options: WatchOptions) {
     this.#options = options;
-    for (const { agent, root } of options.places) {
+    for (const { agent, root } of options.locations) {
       this.#states.set(agent, { value: startState(agent, root) });
       this.#counts.set(agent, { transcripts: 0, waiting: 0 });
     }
@@ -164,26 +164,26 @@ export class Watcher {
   }
 
   #scan(): void {
-    for (const place of this.#options.places) {
-      const isPresent = existsSync(place.root);
-      if (isPresent) this.#scanFolder(place, place.root);
-      this.#note(place.agent, { isPresent, ...this.#count(place) });
+    for (const location of this.#options.locations) {
+      const isPresent = existsSync(location.root);
+      if (isPresent) this.#scanFolder(location, location.root);
+      this.#note(location.agent, { isPresent, ...this.#count(location) });
     }
   }
 
-  #scanFolder(place: AgentPlace, folder: string): void {
-    this.#watchFolder(place, folder);
+  #scanFolder(location: AgentLocation, folder: string): void {
+    this.#watchFolder(location, folder);
     for (const entry of readFolder(folder)) {
       const path = join(folder, entry.name);
-      if (entry.isDirectory()) this.#scanFolder(place, path);
-      else if (entry.isFile() && place.isTranscript(entry.name)) this.#look(place, path);
+      if (entry.isDirectory()) this.#scanFolder(location, path);
+      else if (entry.isFile() && location.isTranscript(entry.name)) this.#look(location, path);
     }
   }
 
-  #watchFolder(place: AgentPlace, folder: string): void {
+  #watchFolder(location: AgentLocation, folder: string): void {
     if (!this.#hasEvents || this.#watchers.has(folder)) return;
     try {
-      const watcher = watch(folder, (_type, name) => this.#hear(place, folder, name));
+      const watcher = watch(folder, (_type, name) => this.#hear(location, folder, name));
       watcher.on("error", () => this.#unwatch(folder));
       this.#watchers.set(folder, watcher);
     } catch {
@@ -197,13 +197,14 @@ export class Watcher {
     this.#watchers.delete(folder);
   }
 
-  #hear(place: AgentPlace, folder: string, name: string | null): void {
+  #hear(location: AgentLocation, folder: string, name: string | null): void {
     if (this.#isClosed) return;
     const path = name === null ? folder : join(folder, name);
     const stats = statSync(path, { throwIfNoEntry: false });
     if (!existsSync(folder)) this.#unwatch(folder);
-    if (stats?.isDirectory() === true) this.#scanFolder(place, path);
-    else if (stats?.isFile() === true && name !== null && place.isTranscript(name)) this.#look(place, path);
+    if (stats?.isDirectory() === true) this.#scanFolder(location, path);
+    else if (stats?.isFile() === true && name !== null && location.isTranscript(name))
+      this.#look(location, path);
     else return;
     if (!this.#working) this.#sleepAgain();
   }
@@ -214,29 +215,29 @@ export class Watcher {
   }
 
   /** Has a transcript imported if it is not as it was read. */
-  #look(place: AgentPlace, changed: string): void {
-    const path = place.transcriptOf(changed);
-    const file = this.#files.get(path) ?? this.#follow(place, path);
+  #look(location: AgentLocation, changed: string): void {
+    const path = location.transcriptOf(changed);
+    const file = this.#files.get(path) ?? this.#follow(location, path);
     const look = describeFile(path);
     if (look === null || look.text === file.read) return;
     file.changedAt = look.changedAt;
     this.#setDue(file, Math.min(file.dueAt ?? Infinity, Date.now() + GATHER_MS));
-    this.#note(place.agent, { lastEventAt: look.changedAt, ...this.#count(place) });
+    this.#note(location.agent, { lastEventAt: look.changedAt, ...this.#count(location) });
   }
 
-  #follow(place: AgentPlace, path: string): Followed {
-    const file = startFile(place, path);
+  #follow(location: AgentLocation, path: string): Followed {
+    const file = startFile(location, path);
     this.#files.set(path, file);
-    this.#countOf(place).transcripts += 1;
+    this.#countOf(location).transcripts += 1;
     return file;
   }
 
-  #unfollow({ place, path }: Followed): void {
-    if (this.#files.delete(path)) this.#countOf(place).transcripts -= 1;
+  #unfollow({ location, path }: Followed): void {
+    if (this.#files.delete(path)) this.#countOf(location).transcripts -= 1;
   }
 
   #setDue(file: Followed, dueAt: number | null): void {
-    this.#countOf(file.place).waiting += Number(dueAt !== null) - Number(file.dueAt !== null);
+    this.#countOf(file.location).waiting += Number(dueAt !== null) - Number(file.dueAt !== null);
     file.dueAt = dueAt;
   }
 
@@ -248,7 +249,7 @@ export class Watcher {
   }
 
   async #import(file: Followed): Promise<void> {
-    const { place, path } = file;
+    const { location, path } = file;
     const look = describeFile(path);
     this.#setDue(file, null);
     if (look === null) return this.#unfollow(file);
@@ -266,7 +267,7 @@ export class Watcher {
       });
       file.read = look.text;
       file.failures = 0;
-      if (place.agent === "opencode") file.readUntil = began - DATABASE_MARGIN_MS;
+      if (location.agent === "opencode") file.readUntil = began - DATABASE_MARGIN_MS;
       this.#noteReport(file, report);
     } catch (error) {
       this.#noteFailure(file, look.text, error);
@@ -274,26 +275,26 @@ export class Watcher {
   }
 
   #noteReport(file: Followed, report: ImportResult): void {
-    const { place, path } = file;
+    const { location, path } = file;
     const { onEvent } = this.#options;
     for (const { code, message } of report.problems) {
-      if (code === "left_out") onEvent({ kind: "left_out", agent: place.agent, path, reason: message });
+      if (code === "left_out") onEvent({ kind: "left_out", agent: location.agent, path, reason: message });
       // Something is waited for that no event will tell.
       if (code === "left_out" && message === WAITING) this.#setDue(file, Date.now() + RESTED_MS);
-      if (code === "incomplete_line" && place.agent === "opencode")
+      if (code === "incomplete_line" && location.agent === "opencode")
         this.#setDue(file, Date.now() + UNFINISHED_MS);
     }
-    const counts = this.#count(place);
+    const counts = this.#count(location);
     if (report.imported + report.revisions === 0)
-      return this.#note(place.agent, { problem: null, ...counts });
+      return this.#note(location.agent, { problem: null, ...counts });
     const lagMs = Math.max(0, Date.now() - file.changedAt);
-    this.#note(place.agent, { lastStoredAt: Date.now(), lagMs, problem: null, ...counts });
-    onEvent({ kind: "stored", agent: place.agent, report, lagMs });
+    this.#note(location.agent, { lastStoredAt: Date.now(), lagMs, problem: null, ...counts });
+    onEvent({ kind: "stored", agent: location.agent, report, lagMs });
   }
 
   /** What is wrong with a file waits for its next change; what is wrong with the archive is tried again, and ends the watcher where it must. */
   #noteFailure(file: Followed, look: string, error: unknown): void {
-    const { place, path } = file;
+    const { location, path } = file;
     const isKnown = error instanceof EngineError;
     if (
       isKnown &&
@@ -308,16 +309,16 @@ export class Watcher {
       this.#setDue(file, Date.now() + Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** file.failures));
       file.failures += 1;
     }
-    this.#note(place.agent, { problem: reason, ...this.#count(place) });
-    this.#options.onEvent({ kind: "failed", agent: place.agent, path, reason });
+    this.#note(location.agent, { problem: reason, ...this.#count(location) });
+    this.#options.onEvent({ kind: "failed", agent: location.agent, path, reason });
   }
 
-  #countOf({ agent }: AgentPlace): { transcripts: number; waiting: number } {
+  #countOf({ agent }: AgentLocation): { transcripts: number; waiting: number } {
     return must(this.#counts.get(agent), "an agent that is followed");
   }
 
-  #count(place: AgentPlace): Pick<AgentState, "transcripts" | "waiting"> {
-    return { ...this.#countOf(place) };
+  #count(location: AgentLocation): Pick<AgentState, "transcripts" | "waiting"> {
+    return { ...this.#countOf(location) };
   }
 
   #note(agent: string, change: Partial<AgentState>): void {
@@ -342,8 +343,8 @@ const startState = (agent: string, root: string): AgentState => ({
   problem: null,
 });
 
-const startFile = (place: AgentPlace, path: string): Followed => ({
-  place,
+const startFile = (location: AgentLocation, path: string): Followed => ({
+  location,
   path,
   read: "",
   changedAt: 0,

@@ -1,13 +1,13 @@
 /** A watcher as a process of its own, to be killed: `watch-program.ts <database> <home>`. Says "ready" on stdout. */
 import { openEngine } from "lossless-claw";
-import { listPlaces, makeExclusion, watchAlone, Watcher } from "../src/index.ts";
+import { listLocations, makeExclusion, watchAlone, Watcher } from "../src/index.ts";
 
 const [database = "", home = ""] = process.argv.slice(2);
 await watchAlone(database, async () => {
   const engine = await openEngine({ database, thread: false });
   const watcher = new Watcher({
     engine,
-    places: listPlaces({}, home),
+    locations: listLocations({}, home),
     exclude: makeExclusion([]),
     onEvent: () => process.stdout.write("stored\n"),
   });

@@ -21,7 +21,7 @@ import { EngineError } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import {
-  listPlaces,
+  listLocations,
   makeExclusion,
   readWatchState,
   watchAlone,
@@ -63,7 +63,7 @@ async function startWatching(
   const events: WatchEvent[] = [];
   const watcher = new Watcher({
     engine,
-    places: listPlaces({}, home),
+    locations: listLocations({}, home),
     owner: "ada",
     exclude: makeExclusion(patterns, now),
     onEvent: (event) => events.push(event),
@@ -112,7 +112,7 @@ describe("a watcher", () => {
     expect(
       await new Watcher({
         engine,
-        places: listPlaces({}, home),
+        locations: listLocations({}, home),
         owner: "ada",
         exclude: makeExclusion([]),
         onEvent: () => undefined,
@@ -243,7 +243,7 @@ test("an archive that fails ends the watcher, and nothing keeps its process aliv
   const before = countWatches();
   const watcher = new Watcher({
     engine: full,
-    places: listPlaces({}, home),
+    locations: listLocations({}, home),
     exclude: makeExclusion([]),
     onEvent: () => undefined,
   });
@@ -273,7 +273,7 @@ test("killed at any moment, a watcher loses nothing and stores nothing twice; a 
   const engine = await openEngine({ database, thread: false });
   const watcher = new Watcher({
     engine,
-    places: listPlaces({}, home),
+    locations: listLocations({}, home),
     exclude: makeExclusion([]),
     onEvent: () => undefined,
   });

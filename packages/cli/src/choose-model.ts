@@ -27,12 +27,12 @@ export async function chooseModel(invocation: Invocation, options: ModelOptions)
     ...(typeof model === "string" ? { summaryModel: model } : {}),
     ...(provider === undefined ? {} : { summaryProvider: provider }),
   });
-  const { settings, places } = await invocation.settings();
+  const { settings, locations } = await invocation.settings();
   const { openComplete } = await import("@lossless/models");
   const { listCandidates } = await import("@lossless/core");
   const first = listCandidates(settings)[0] ?? null;
   const env = { ...process.env, ...(baseUrl === undefined ? {} : nameAddress(first?.provider, baseUrl)) };
-  const complete = openComplete({ settings, env, stateDir: places.stateDir });
+  const complete = openComplete({ settings, env, stateDir: locations.stateDir });
   return complete && { complete, ref: first };
 }
 

@@ -14,20 +14,20 @@ import type { ConfigLayer, ConfigObject, Environment, ResolvedSettings } from "@
 
 const PLUGIN = "lossless-claw";
 
-export interface ConfigPlaces {
+export interface ConfigLocations {
   readonly stateDir: string;
   /** Our own file, which `lcm config set` writes. */
   readonly ownFile: string;
   readonly hostFile: string;
 }
 
-export function findConfigPlaces(env: Environment, stateDir?: string): ConfigPlaces {
+export function findConfigLocations(env: Environment, stateDir?: string): ConfigLocations {
   const { path } = findStateDir(env, stateDir);
   return { stateDir: path, ownFile: join(path, "lcm.json"), hostFile: join(path, "openclaw.json") };
 }
 
 export interface LoadedSettings extends ResolvedSettings {
-  readonly places: ConfigPlaces;
+  readonly locations: ConfigLocations;
 }
 
 /** Environment over `lcm.json` over the host's config over defaults; `options` (what was typed) over everything. */
@@ -36,10 +36,10 @@ export async function loadSettings(input: {
   readonly stateDir?: string | undefined;
   readonly options?: ConfigLayer | undefined;
 }): Promise<LoadedSettings> {
-  const places = findConfigPlaces(input.env, input.stateDir);
-  const own = await readConfigFile(places.ownFile);
-  const host = await readHostConfig(places.hostFile);
-  const layers = [...(own === null ? [] : [{ source: places.ownFile, config: own }]), ...host.layers];
+  const locations = findConfigLocations(input.env, input.stateDir);
+  const own = await readConfigFile(locations.ownFile);
+  const host = await readHostConfig(locations.hostFile);
+  const layers = [...(own === null ? [] : [{ source: locations.ownFile, config: own }]), ...host.layers];
   const resolved = resolveSettings({ ...input, layers, replaceConflicts: true });
   if (resolved.storingProblems.length > 0) {
     throw new EngineError(
@@ -50,7 +50,7 @@ export async function loadSettings(input: {
       },
     );
   }
-  return { ...resolved, notices: [...host.notices, ...resolved.notices], places };
+  return { ...resolved, notices: [...host.notices, ...resolved.notices], locations };
 }
 
 /** The object in the file, or null when there is no file. Anything else in it is refused. */

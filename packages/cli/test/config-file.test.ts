@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { explainSetting } from "@lossless/core/settings";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
-  findConfigPlaces,
+  findConfigLocations,
   loadSettings,
   readConfigFile,
   readHostConfig,
@@ -137,7 +137,7 @@ describe("loading", () => {
     expect(shown("leafMinFanout")).toEqual([2, `config ${own()}`]);
     expect(shown("maxSweepIterations")).toEqual([3, `config ${host()}`]);
     expect(shown("condensedMinFanout")).toEqual([4, "default"]);
-    expect(loaded.places).toEqual(findConfigPlaces({ OPENCLAW_STATE_DIR: folder }));
+    expect(loaded.locations).toEqual(findConfigLocations({ OPENCLAW_STATE_DIR: folder }));
   });
 
   test("an option on the command line wins over everything", async () => {

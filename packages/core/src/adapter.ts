@@ -67,7 +67,7 @@ export {
 export { planMoveRows, prepareMoved } from "./archive/move-in.ts";
 export {
   countReasons,
-  groupPlaces,
+  toCandidates,
   nameFilesByContent,
   toConversation,
   toFoundSummary,
@@ -85,7 +85,7 @@ export {
   toSpace,
   toSummary,
   toSummaryOutline,
-  toSummaryPlace,
+  toSummaryCandidate,
   toText,
 } from "./archive/nouns.ts";
 export type {
@@ -94,7 +94,7 @@ export type {
   MessageColumns,
   MovedColumns,
   OutlineColumns,
-  PlaceColumns,
+  CandidateColumns,
   ReferenceColumns,
   SummaryColumns,
   TextColumns,

@@ -56,7 +56,7 @@ export async function exportConversations(
       hint: "name another file, or say that it may be replaced",
     });
   }
-  const store = await openPlace(openStore, request, { readOnly: true, create: false });
+  const store = await openLocation(openStore, request, { readOnly: true, create: false });
   try {
     if (request.dryRun !== true) recordCopy(resolve(nameLocally(request.database)), "export", out);
     switch (format) {
@@ -110,7 +110,7 @@ export async function importHistory(
   request: HistoryRequest,
   openStore: OpenStore,
 ): Promise<HistoryResult> {
-  const store = await openPlace(openStore, request, { readOnly: false, create: true });
+  const store = await openLocation(openStore, request, { readOnly: false, create: true });
   const now = Date.now();
   const { importId = makeImportId() } = request;
   try {
@@ -131,25 +131,25 @@ export async function importHistory(
  * same content where the disk allows it. Of an archive that does not exist yet the copy is empty.
  */
 export async function copyForTrial(
-  place: ArchiveLocation,
+  location: ArchiveLocation,
   folder: string,
   openStore: OpenStore,
 ): Promise<Required<ArchiveLocation>> {
   const copy = { database: join(folder, "lcm.db"), filesDir: join(folder, "files") };
-  const isOnServer = parseAddress(place.database).kind !== "sqlite";
-  if (!isOnServer && !existsSync(place.database)) return copy;
-  const store = await openPlace(openStore, place, { readOnly: true, create: false });
+  const isOnServer = parseAddress(location.database).kind !== "sqlite";
+  if (!isOnServer && !existsSync(location.database)) return copy;
+  const store = await openLocation(openStore, location, { readOnly: true, create: false });
   try {
     if (isOnServer) {
       await copyThroughArchive(
         store,
-        await openPlace(openStore, copy, { readOnly: false, create: true }),
+        await openLocation(openStore, copy, { readOnly: false, create: true }),
         folder,
       );
       return copy;
     }
     await store.backup(copy.database, () => undefined);
-    const from = filesOf(place);
+    const from = filesOf(location);
     for (const path of await store.listBlobs()) linkOrCopy(join(from, path), join(copy.filesDir, path));
   } finally {
     await store.close();
@@ -180,12 +180,12 @@ function linkOrCopy(from: string, to: string): void {
   }
 }
 
-function openPlace(
+function openLocation(
   openStore: OpenStore,
-  place: ArchiveLocation,
+  location: ArchiveLocation,
   access: { readOnly: boolean; create: boolean },
 ): Promise<Store> {
-  return openStore(place.database, { filesDir: filesOf(place), derive: deriveMessage, ...access });
+  return openStore(location.database, { filesDir: filesOf(location), derive: deriveMessage, ...access });
 }
 
 const filesOf = ({ database, filesDir }: ArchiveLocation): string =>

@@ -10,15 +10,15 @@ import { join } from "node:path";
 import type { Endpoint } from "./dialect.ts";
 import { makeFailure, type Failure } from "./failures.ts";
 
-export interface EndpointPlaces {
+export interface EndpointLocations {
   readonly env: Environment;
   readonly stateDir: string;
 }
 
-export async function findEndpoint(ref: ModelRef, places: EndpointPlaces): Promise<Endpoint | Failure> {
-  const provider = ref.provider === "" ? guessProvider(ref.model, places.env) : ref.provider;
-  const fromEnvironment = findInEnvironment(provider, places.env);
-  const found = fromEnvironment ?? (await findInHostFiles(provider, places));
+export async function findEndpoint(ref: ModelRef, locations: EndpointLocations): Promise<Endpoint | Failure> {
+  const provider = ref.provider === "" ? guessProvider(ref.model, locations.env) : ref.provider;
+  const fromEnvironment = findInEnvironment(provider, locations.env);
+  const found = fromEnvironment ?? (await findInHostFiles(provider, locations));
   if (found === null)
     return makeFailure("auth", `no key for the provider ${provider}: ${describeWays(provider)}`);
   if ("kind" in found || URL.canParse(found.baseUrl)) return found;
@@ -97,7 +97,7 @@ const APIS: Readonly<Record<string, Endpoint["api"]>> = {
 
 async function findInHostFiles(
   provider: string,
-  { env, stateDir }: EndpointPlaces,
+  { env, stateDir }: EndpointLocations,
 ): Promise<Endpoint | Failure | null> {
   const files = ["openclaw.json", "models.json", join("agents", "main", "agent", "models.json")];
   for (const file of files) {

@@ -81,7 +81,7 @@ function register(api: PluginApi): void {
     },
     isGateway,
   });
-  const spool = new Spool(placeSpool(settings.databasePath, stateDir), (name, cause) =>
+  const spool = new Spool(locateSpool(settings.databasePath, stateDir), (name, cause) =>
     logger.warn(
       `a file of the spool cannot be read and was moved aside: lcm-spool/${name} (${describeError(cause)})`,
     ),
@@ -195,7 +195,7 @@ function registerForGateway(plugin: Plugin): void {
 }
 
 /** Beside the database; for one that is no file, in the host's folder. */
-function placeSpool(databasePath: string, stateDir: string): string {
+function locateSpool(databasePath: string, stateDir: string): string {
   return isServerAddress(databasePath) ? join(stateDir, "lcm.db") : databasePath;
 }
 

@@ -1,18 +1,18 @@
-/** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
+/** Documents by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
 import {
-  groupPlaces,
+  toCandidates,
   must,
   toFoundSummary,
   toLargeFile,
-  toSummaryPlace,
+  toSummaryCandidate,
   toText,
 } from "@lossless/core/adapter";
-import type { FoundSummaryColumns, PlaceColumns, TextColumns } from "@lossless/core/adapter";
+import type { FoundSummaryColumns, CandidateColumns, TextColumns } from "@lossless/core/adapter";
 import type {
   ConversationFilter,
   DatedId,
   DocumentKind,
-  DocumentPlace,
+  CandidateDocument,
   FoundSummary,
   IdRange,
   LargeFileRow,
@@ -61,13 +61,13 @@ const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m
 /** What arrived beside the seeds, themselves included, each once. */
 const BESIDE = `
   WITH seeds AS MATERIALIZED (
-    SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS place
+    SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
     FROM unnest($8::bigint[]) j (id) JOIN messages m ON m.message_id = j.id WHERE ${IS_SPOKEN} AND ${IS_CURRENT}),
   near AS (
     SELECT m.message_id FROM seeds s JOIN messages m
-    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.place - $9::bigint AND s.place + $9::bigint
+    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.stands_at - $9::bigint AND s.stands_at + $9::bigint
     UNION SELECT id FROM seeds)
-  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, m.role,
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, m.role,
     d.words
   FROM near JOIN messages m USING (message_id) LEFT JOIN index_documents d ON d.kind = 'message' AND d.id = m.message_id
   WHERE ${SPOKEN} AND ${IS_CURRENT} ORDER BY m.message_id`;
@@ -81,7 +81,7 @@ const SUMMARY_PLACES = `
 /** A row of which the words are not known when it is pending. */
 type Uncounted<T> = Omit<T, "words"> & { readonly id: number; readonly words: number | null };
 
-export async function readPlaces(
+export async function readCandidates(
   context: StoreContext,
   {
     kind,
@@ -89,21 +89,21 @@ export async function readPlaces(
     reach,
     scope,
   }: { kind: DocumentKind; ids: readonly number[]; reach: number; scope: RecallScope },
-): Promise<DocumentPlace[]> {
+): Promise<CandidateDocument[]> {
   const {
     sql,
     index: { pending },
   } = context;
   if (kind === "message") {
-    const rows = await sql.all<Uncounted<PlaceColumns>>(BESIDE, ...bindSpoken(scope), [...ids], reach);
-    return groupPlaces(await pending.fillWords(sql, context, kind, rows));
+    const rows = await sql.all<Uncounted<CandidateColumns>>(BESIDE, ...bindSpoken(scope), [...ids], reach);
+    return toCandidates(await pending.fillWords(sql, context, kind, rows));
   }
-  const rows = await sql.all<Uncounted<Parameters<typeof toSummaryPlace>[0]>>(
+  const rows = await sql.all<Uncounted<Parameters<typeof toSummaryCandidate>[0]>>(
     SUMMARY_PLACES,
     ...bindScope(scope),
     [...ids],
   );
-  return (await pending.fillWords(sql, context, kind, rows)).map(toSummaryPlace);
+  return (await pending.fillWords(sql, context, kind, rows)).map(toSummaryCandidate);
 }
 
 interface DatedRow {

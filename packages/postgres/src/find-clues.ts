@@ -315,7 +315,7 @@ class Segments {
       .map(([number, segment]) => ({ number, segment, matcher: new SegmentMatcher(segment) }));
     // Most clues need no places beyond those at hand; the others are tried again once theirs are there.
     const first = entries.map(({ matcher }) => clues.map((clue) => matcher.tryMatch(clue)));
-    await this.#readPlaces(
+    await this.#readCandidates(
       sql,
       entries.flatMap(({ number, segment: { owner }, matcher }) =>
         matcher.listMissing().map((slice) => ({ owner, segment: number, ...slice })),
@@ -337,7 +337,7 @@ class Segments {
     return allowed === null ? present : intersect([present, allowed]);
   }
 
-  async #readPlaces(sql: Sql, slices: readonly SegmentSlice[]): Promise<void> {
+  async #readCandidates(sql: Sql, slices: readonly SegmentSlice[]): Promise<void> {
     if (slices.length === 0) return;
     const rows = await sql.all<{ segment: number; term: string; at: number; places: Uint8Array }>(
       SLICES,

@@ -1,6 +1,6 @@
 /** Reading the runs that summaries are made from, with their texts: one round trip for the run, one for all its texts. */
 import { must, planNextStale, toRunItem, toSummary } from "@lossless/core/adapter";
-import type { ItemPlace, Row, RunItem, RunRow, StaleSummary } from "@lossless/core/ports";
+import type { ItemPoint, Row, RunItem, RunRow, StaleSummary } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
 import { PlanReads } from "./plan-reads.ts";
 import { answerNow } from "./plans.ts";
@@ -16,7 +16,7 @@ const ANY_STALE = `
 export async function readRun(
   { sql, files }: StoreContext,
   conversationId: number,
-  keys: readonly ItemPlace[],
+  keys: readonly ItemPoint[],
   withTexts = true,
 ): Promise<RunItem[]> {
   const first = keys[0];

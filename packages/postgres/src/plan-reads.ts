@@ -13,19 +13,19 @@ import type {
   ForgettableVersion,
   HeadRow,
   HideableMessage,
-  ItemPlace,
+  ItemPoint,
   KeysQuery,
   MessageAt,
   NamedMessage,
   NumberedTable,
   PageQuery,
-  Place,
+  CoverPoint,
   PlacedLink,
   Reads,
   ReadsLater,
   Row,
   RunRow,
-  SessionPlace,
+  SessionPlacements,
   SourceLink,
   SourceSpan,
   SummarySpan,
@@ -55,7 +55,7 @@ const PLACE_HEAD = `
   SELECT ${HEAD} FROM conversations c WHERE c.conversation_id = coalesce(
     (SELECT p.conversation_id FROM placements p WHERE p.session_ref = ${SESSION} ORDER BY p.start_position DESC LIMIT 1),
     (SELECT a.conversation_id FROM conversations a WHERE a.owner = $1 AND a.session_key = $3 AND a.archived_at IS NULL))`;
-const PLACE = `
+const PLACEMENTS = `
   SELECT s.session_ref, s.base_tokens, p.start_position, p.base_position, p.conversation_id
   FROM sessions s LEFT JOIN placements p USING (session_ref)
   WHERE s.owner = $1 AND s.session_id = $2 ORDER BY p.start_position DESC`;
@@ -109,13 +109,13 @@ const CALIBRATIONS =
 const USAGE = "SELECT * FROM cache_usage WHERE conversation_id = ANY($1::bigint[])";
 const ITEM =
   "i.conversation_id, i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden";
-const PLACES =
+const POINTS =
   "unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY a (conversation_id, position, seq, place)";
 const ITEM_BEFORE = `
   LATERAL (SELECT ${ITEM} FROM context_items i
     WHERE i.conversation_id = a.conversation_id AND (i.start_pos, i.seq) <= (a.position, a.seq)
     ORDER BY i.start_pos DESC, i.seq DESC LIMIT 1) i`;
-const ITEMS_BEFORE = `SELECT a.place, ${ITEM} FROM ${PLACES} CROSS JOIN ${ITEM_BEFORE} ORDER BY a.place`;
+const ITEMS_BEFORE = `SELECT a.place, ${ITEM} FROM ${POINTS} CROSS JOIN ${ITEM_BEFORE} ORDER BY a.place`;
 const SPAN_COLUMNS = [
   "summary_id",
   "conversation_id",
@@ -137,7 +137,7 @@ const SPAN = SPAN_COLUMNS.map((column) => `s.${column}`).join(", ");
 /** From the summary that stands over a place down to the lowest that holds it. */
 const PATHS = `
   WITH RECURSIVE path (place, position, seq, summary_id, level) AS (
-    SELECT a.place, a.position, a.seq, i.summary_id, 0 FROM ${PLACES} CROSS JOIN ${ITEM_BEFORE}
+    SELECT a.place, a.position, a.seq, i.summary_id, 0 FROM ${POINTS} CROSS JOIN ${ITEM_BEFORE}
     WHERE i.summary_id IS NOT NULL AND a.position <= i.end_pos
     UNION ALL
     SELECT path.place, path.position, path.seq, below.summary_id, path.level + 1
@@ -263,14 +263,14 @@ const COUNT_OWN_NAMES = `
   WHERE m.conversation_id = $1 AND (e.session_ref = m.session_ref OR EXISTS (
     SELECT 1 FROM placements p WHERE p.session_ref = e.session_ref AND p.conversation_id = $1))`;
 
-type PlaceRow = Pick<Row<"sessions">, "session_ref" | "base_tokens"> & {
+type PlacementRow = Pick<Row<"sessions">, "session_ref" | "base_tokens"> & {
   readonly start_position: number | null;
   readonly base_position: number | null;
   readonly conversation_id: number | null;
 };
 
 /** A row with the number of what it answers, from 1 on. */
-type Placed<T> = T & { readonly place: number };
+type Numbered<T> = T & { readonly place: number };
 
 export class PlanReads implements ReadsLater {
   readonly #sql: Sql;
@@ -284,10 +284,10 @@ export class PlanReads implements ReadsLater {
     this.#lock = isLocking ? LOCK : "";
   }
 
-  async place({ owner, id, key }: SessionRef): Promise<SessionPlace> {
+  async placements({ owner, id, key }: SessionRef): Promise<SessionPlacements> {
     const [heads, rows, active] = await Promise.all([
       this.#sql.all<HeadRow>(PLACE_HEAD + this.#lock, owner, id, key),
-      this.#sql.all<PlaceRow>(PLACE, owner, id),
+      this.#sql.all<PlacementRow>(PLACEMENTS, owner, id),
       this.#sql.get<{ conversation_id: number }>(ACTIVE_ID, owner, key),
     ]);
     const placements = rows.flatMap(({ session_ref, start_position, base_position, conversation_id }) =>
@@ -379,33 +379,33 @@ export class PlanReads implements ReadsLater {
     return this.#some(USAGE, conversationIds);
   }
 
-  async covering(places: readonly Place[]): Promise<Covering[]> {
-    if (places.length === 0) return [];
+  async covering(points: readonly CoverPoint[]): Promise<Covering[]> {
+    if (points.length === 0) return [];
     const asked = [
-      places.map((place) => place.conversationId),
-      places.map((place) => place.position),
-      places.map((place) => place.seq),
+      points.map((place) => place.conversationId),
+      points.map((place) => place.position),
+      points.map((place) => place.seq),
     ];
     const [items, spans] = await Promise.all([
-      this.#sql.all<Placed<Row<"context_items">>>(ITEMS_BEFORE, ...asked),
-      this.#sql.all<Placed<SummarySpan>>(PATHS, ...asked),
+      this.#sql.all<Numbered<Row<"context_items">>>(ITEMS_BEFORE, ...asked),
+      this.#sql.all<Numbered<SummarySpan>>(PATHS, ...asked),
     ]);
     const itemAt = new Map(items.map(({ place, ...item }) => [place, item]));
     const paths = Map.groupBy(spans, ({ place }) => place);
-    return places.map((_, index) => ({
+    return points.map((_, index) => ({
       item: itemAt.get(index + 1) ?? null,
       path: (paths.get(index + 1) ?? []).map(({ place: _place, ...span }) => span),
     }));
   }
 
-  run(conversationId: number, first: ItemPlace, last: ItemPlace): Promise<RunRow[]> {
+  run(conversationId: number, first: ItemPoint, last: ItemPoint): Promise<RunRow[]> {
     const range = [first.startPosition, first.seq, last.startPosition, last.seq] as const;
     return this.#sql.all<RunRow>(RUN, conversationId, ...range);
   }
 
   async itemsAround(
     conversationId: number,
-    { startPosition, seq }: ItemPlace,
+    { startPosition, seq }: ItemPoint,
   ): Promise<{ before: number; behind: number }> {
     type Around = { before: number; behind: number };
     const found = await this.#sql.get<Around>(ITEMS_AROUND, conversationId, startPosition, seq);
@@ -496,7 +496,7 @@ export class PlanReads implements ReadsLater {
   async namedSeqs(conversationId: number, names: readonly EventName[]): Promise<(number | null)[]> {
     const sessionIds = names.map(({ sessionId }) => sessionId);
     const eventIds = names.map(({ eventId }) => eventId);
-    const rows = await this.#sql.all<Placed<{ seq: number }>>(
+    const rows = await this.#sql.all<Numbered<{ seq: number }>>(
       NAMED_SEQS,
       conversationId,
       sessionIds,
@@ -538,7 +538,7 @@ export class PlanReads implements ReadsLater {
     eventIds: readonly string[],
   ): Promise<(T & { readonly event_id: string })[]> {
     if (eventIds.length === 0) return [];
-    const rows = await this.#sql.all<Placed<T>>(text, owner, sessionId, eventIds);
+    const rows = await this.#sql.all<Numbered<T>>(text, owner, sessionId, eventIds);
     return rows.map((row) => ({ ...row, event_id: eventIds[row.place - 1] ?? "" }));
   }
 }

@@ -215,7 +215,7 @@ export const VERBS = {
   readCalibration: reads(planReadCalibration),
 
   findWritten: documents.findWritten,
-  readPlaces: documents.readPlaces,
+  readCandidates: documents.readCandidates,
   readTimes: documents.readTimes,
   listRecallParts,
   readTexts: documents.readTexts,

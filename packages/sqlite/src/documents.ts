@@ -1,11 +1,18 @@
-/** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
-import { groupPlaces, must, PLAIN, toFoundSummary, toSummaryPlace, toText } from "@lossless/core/adapter";
-import type { FoundSummaryColumns, PartRecord, PlaceColumns, TextColumns } from "@lossless/core/adapter";
+/** Documents by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
+import {
+  toCandidates,
+  must,
+  PLAIN,
+  toFoundSummary,
+  toSummaryCandidate,
+  toText,
+} from "@lossless/core/adapter";
+import type { FoundSummaryColumns, PartRecord, CandidateColumns, TextColumns } from "@lossless/core/adapter";
 import type {
   ConversationFilter,
   DatedId,
   DocumentKind,
-  DocumentPlace,
+  CandidateDocument,
   FoundSummary,
   IdRange,
   LargeFileRow,
@@ -34,7 +41,7 @@ const IN_SCOPE = `
 /** A revision stands where its first version stood. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
 const SEEDS = `
-  SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS place
+  SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
   FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 /** The first bytes of a row's lengths; as text, because thousands of small blobs are slow to make. */
 const LENGTH = "hex(substr(d.sz, 1, 4))";
@@ -43,9 +50,9 @@ const BESIDE = (table: string): string => `
   WITH seeds AS MATERIALIZED (${SEEDS}),
   rows AS (
     SELECT m.message_id FROM seeds s JOIN messages m
-    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.place - ?6 AND s.place + ?6
+    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.stands_at - ?6 AND s.stands_at + ?6
     UNION SELECT id FROM seeds)
-  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, ${LENGTH}, m.role
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, ${LENGTH}, m.role
   FROM rows r JOIN messages m USING (message_id) LEFT JOIN ${table}_docsize d ON d.id = m.message_id
   WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const SUMMARY_SCOPE = `
@@ -132,7 +139,7 @@ const WRITTEN = `
 const SCOPE = `
   SELECT c.conversation_id AS id FROM conversations c WHERE ${CHOSEN} ORDER BY c.conversation_id DESC`;
 
-type SummaryPlaceRow = readonly [id: number, conversationId: number, latestAt: number, length: string];
+type SummaryCandidateRow = readonly [id: number, conversationId: number, latestAt: number, length: string];
 
 type ScopeValues = [string | null, number | null, number | null, string | null];
 
@@ -146,52 +153,52 @@ function bindScope({ owner, conversationIds, inherited = [], ...rest }: RecallSc
   ];
 }
 
-export function readPlaces(
+export function readCandidates(
   { connection, index }: StoreContext,
   request: { kind: DocumentKind; ids: readonly number[]; reach: number; scope: RecallScope },
-): DocumentPlace[] {
+): CandidateDocument[] {
   const scope = bindScope(request.scope);
   return index.readTables((tables) => {
     if (request.kind === "summary") {
-      const found = readSummaryPlaces(connection, tables.summary, scope, request.ids);
+      const found = readSummaryCandidates(connection, tables.summary, scope, request.ids);
       return dropBeyond(connection, request.scope, "summary", found, ({ id }) => id);
     }
-    const rows = connection.walk<PlaceRow>(
+    const rows = connection.walk<CandidateRow>(
       BESIDE(tables.message),
       ...scope,
       JSON.stringify(request.ids),
       request.reach,
     );
-    const places = Array.from(rows, toPlace);
-    return groupPlaces(dropBeyond(connection, request.scope, "message", places, ({ id }) => id));
+    const candidates = Array.from(rows, toCandidate);
+    return toCandidates(dropBeyond(connection, request.scope, "message", candidates, ({ id }) => id));
   });
 }
 
-type PlaceRow = readonly [
+type CandidateRow = readonly [
   id: number,
   conversationId: number,
   sessionRef: number,
-  place: number,
+  standsAt: number,
   createdAt: number,
   length: string,
   role: string,
 ];
 
-const toPlace = (row: PlaceRow): PlaceColumns => {
-  const [id, conversation_id, session_ref, place, created_at, length, role] = row;
-  return { id, conversation_id, session_ref, place, created_at, words: readLength(length), role };
+const toCandidate = (row: CandidateRow): CandidateColumns => {
+  const [id, conversation_id, session_ref, stands_at, created_at, length, role] = row;
+  return { id, conversation_id, session_ref, stands_at, created_at, words: readLength(length), role };
 };
 
-function readSummaryPlaces(
+function readSummaryCandidates(
   connection: Connection,
   table: string,
   [conversations, since, before]: ScopeValues,
   ids: readonly number[],
-): DocumentPlace[] {
+): CandidateDocument[] {
   const sql = SUMMARY_PLACES(table);
-  const rows = connection.walk<SummaryPlaceRow>(sql, conversations, since, before, JSON.stringify(ids));
+  const rows = connection.walk<SummaryCandidateRow>(sql, conversations, since, before, JSON.stringify(ids));
   return Array.from(rows, ([id, conversation_id, created_at, length], at) =>
-    toSummaryPlace({ id, conversation_id, created_at, words: readLength(length) }, at),
+    toSummaryCandidate({ id, conversation_id, created_at, words: readLength(length) }, at),
   );
 }
 

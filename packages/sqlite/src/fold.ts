@@ -1,7 +1,7 @@
 /** Reading the runs that summaries are made from, with their texts. */
 import { must, toRunItem, toSummary } from "@lossless/core/adapter";
 import type { StoredBody } from "@lossless/core/adapter";
-import type { Blobs, ItemPlace, Row, RunItem, RunRow } from "@lossless/core/ports";
+import type { Blobs, ItemPoint, Row, RunItem, RunRow } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { PlanReads } from "./plan-reads.ts";
@@ -13,7 +13,7 @@ const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
 export function readRun(
   { connection, files }: StoreContext,
   conversationId: number,
-  keys: readonly ItemPlace[],
+  keys: readonly ItemPoint[],
   withTexts = true,
 ): RunItem[] {
   const first = keys[0];

@@ -10,17 +10,17 @@ import type {
   ForgettableVersion,
   HeadRow,
   HideableMessage,
-  ItemPlace,
+  ItemPoint,
   KeysQuery,
   MessageAt,
   NamedMessage,
   NumberedTable,
   PageQuery,
-  Place,
+  CoverPoint,
   PlacedLink,
   Reads,
   RunRow,
-  SessionPlace,
+  SessionPlacements,
   SourceLink,
   SourceSpan,
   SummarySpan,
@@ -213,7 +213,7 @@ type HeadTuple = readonly [
   archivedAt: number | null,
   owner: string,
 ];
-type PlaceTuple = readonly [
+type PlacementTuple = readonly [
   sessionRef: number,
   baseTokens: number | null,
   startPosition: number | null,
@@ -262,8 +262,8 @@ export class PlanReads implements Reads {
     this.#reserved = reserved;
   }
 
-  place({ owner, id, key }: SessionRef): SessionPlace {
-    const rows = this.#connection.list<PlaceTuple>(SELECT_PLACE, owner, id);
+  placements({ owner, id, key }: SessionRef): SessionPlacements {
+    const rows = this.#connection.list<PlacementTuple>(SELECT_PLACE, owner, id);
     const [first] = rows;
     if (first === undefined) return { session: null, placements: [], head: this.active(owner, key) };
     const [session_ref, base_tokens, , , ...newest] = first;
@@ -387,8 +387,8 @@ export class PlanReads implements Reads {
     return this.#each(SELECT_USAGE, conversationIds);
   }
 
-  covering(places: readonly Place[]): Covering[] {
-    return places.map(({ conversationId, position, seq }) => {
+  covering(points: readonly CoverPoint[]): Covering[] {
+    return points.map(({ conversationId, position, seq }) => {
       const item =
         this.#connection.get<Row<"context_items">>(ITEM_BEFORE, conversationId, position, seq) ?? null;
       const isAround = item !== null && item.summary_id !== null && position <= item.end_pos;
@@ -405,15 +405,15 @@ export class PlanReads implements Reads {
     return path;
   }
 
-  run(conversationId: number, first: ItemPlace, last: ItemPlace): RunRow[] {
+  run(conversationId: number, first: ItemPoint, last: ItemPoint): RunRow[] {
     const range = [first.startPosition, first.seq, last.startPosition, last.seq] as const;
     return this.#connection.all<RunRow>(RUN, conversationId, ...range);
   }
 
-  itemsAround(conversationId: number, { startPosition, seq }: ItemPlace): { before: number; behind: number } {
-    const place = [conversationId, startPosition, seq] as const;
+  itemsAround(conversationId: number, { startPosition, seq }: ItemPoint): { before: number; behind: number } {
+    const point = [conversationId, startPosition, seq] as const;
     return (
-      this.#connection.get<{ before: number; behind: number }>(ITEMS_AROUND, ...place) ?? {
+      this.#connection.get<{ before: number; behind: number }>(ITEMS_AROUND, ...point) ?? {
         before: 0,
         behind: 0,
       }

@@ -148,10 +148,10 @@ export function listMessages({ connection }: StoreContext, request: ListMessages
   const tuple = keys.join(", ");
   const limitValue = newest ? Number.MAX_SAFE_INTEGER : -1;
   const from = request.after === null ? keys.map(() => limitValue) : parseCursor(request.after, keys.length);
-  const places = keys.map((_, index) => `?${index + 4}`).join(", ");
+  const parameters = keys.map((_, index) => `?${index + 4}`).join(", ");
   const sql = `
     SELECT ${MESSAGE_COLUMNS} ${MESSAGE_SOURCE} JOIN conversations c ON c.conversation_id = m.conversation_id
-    WHERE m.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (${tuple}) ${newest ? "<" : ">"} (${places})
+    WHERE m.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (${tuple}) ${newest ? "<" : ">"} (${parameters})
     ORDER BY ${keys.map((key) => `${key} ${newest ? "DESC" : "ASC"}`).join(", ")} LIMIT ?3`;
   const range = [request.conversationId, request.owner ?? null, request.limit + 1, ...from];
   const rows = connection.all<MessageColumns>(sql, ...range);

@@ -75,7 +75,7 @@ import type {
   Debt,
   Derive,
   DissolveResult,
-  DocumentPlace,
+  CandidateDocument,
   DoubtfulSummary,
   EventSink,
   ForgetResult,
@@ -482,8 +482,8 @@ export class SqliteStore implements Store {
     return this.#do("search", () => documents.findWritten(this.#context, request));
   }
 
-  async readPlaces(request: Parameters<Store["readPlaces"]>[0]): Promise<DocumentPlace[]> {
-    return this.#do("search", () => documents.readPlaces(this.#context, request));
+  async readCandidates(request: Parameters<Store["readCandidates"]>[0]): Promise<CandidateDocument[]> {
+    return this.#do("search", () => documents.readCandidates(this.#context, request));
   }
 
   async readTimes(request: Parameters<Store["readTimes"]>[0]): ReturnType<Store["readTimes"]> {

@@ -16,19 +16,19 @@ import type {
   ForgettableVersion,
   HeadRow,
   HideableMessage,
-  ItemPlace,
+  ItemPoint,
   KeysQuery,
   MessageAt,
   NamedMessage,
   NumberedTable,
   PageQuery,
-  Place,
+  CoverPoint,
   PlacedLink,
   Plan,
   Reads,
   Row,
   RunRow,
-  SessionPlace,
+  SessionPlacements,
   SourceLink,
   SourceSpan,
   SummarySpan,
@@ -235,7 +235,7 @@ export class MemoryArchive implements Reads {
     return rows;
   }
 
-  place({ owner, id, key }: SessionRef): SessionPlace {
+  placements({ owner, id, key }: SessionRef): SessionPlacements {
     const session = this.#findSession(owner, id);
     const placements = this.list("placements")
       .filter((row) => row.session_ref === session?.session_ref)
@@ -337,13 +337,13 @@ export class MemoryArchive implements Reads {
 
   hiddenFor({ owner, id }: SessionRef, reasons: number): HideableMessage[] {
     const ref = this.#findSession(owner, id)?.session_ref;
-    const places = this.list("placements").filter((row) => row.session_ref === ref);
+    const points = this.list("placements").filter((row) => row.session_ref === ref);
     const names = this.list("event_ids").filter((row) => row.session_ref === ref);
     const isNamed = ({ message_id, event_id }: Row<"messages">): boolean =>
       names.some((row) => row.message_id === message_id && row.event_id === event_id);
     return this.list("messages").filter(
       (row) =>
-        places.some((place) => place.conversation_id === row.conversation_id) &&
+        points.some((point) => point.conversation_id === row.conversation_id) &&
         (row.hidden_now & reasons) !== 0 &&
         row.revises === null &&
         (row.session_ref === ref || isNamed(row)),
@@ -375,24 +375,24 @@ export class MemoryArchive implements Reads {
     return this.list("cache_usage").filter((row) => conversationIds.includes(row.conversation_id));
   }
 
-  covering(places: readonly Place[]): Covering[] {
-    return places.map((place) => {
+  covering(points: readonly CoverPoint[]): Covering[] {
+    return points.map((point) => {
       const item =
-        this.filter("context_items", { conversation_id: place.conversationId })
-          .filter((row) => compare(row, { startPosition: place.position, seq: place.seq }) <= 0)
+        this.filter("context_items", { conversation_id: point.conversationId })
+          .filter((row) => compare(row, { startPosition: point.position, seq: point.seq }) <= 0)
           .sort((a, b) => a.start_pos - b.start_pos || a.seq - b.seq)
           .at(-1) ?? null;
-      const isAround = item?.summary_id != null && place.position <= item.end_pos;
-      return { item, path: isAround ? this.#findPath(item.summary_id ?? "", place) : [] };
+      const isAround = item?.summary_id != null && point.position <= item.end_pos;
+      return { item, path: isAround ? this.#findPath(item.summary_id ?? "", point) : [] };
     });
   }
 
-  #findPath(topId: string, place: Place): SummarySpan[] {
+  #findPath(topId: string, point: CoverPoint): SummarySpan[] {
     const [top] = this.summaries([topId]);
     if (top === undefined) return [];
     const below = this.summaries(this.sources([topId]).flatMap(({ source_id }) => source_id ?? []));
-    const next = below.find((span) => holds(span, place));
-    return [top, ...(next ? this.#findPath(next.summary_id, place) : [])];
+    const next = below.find((span) => holds(span, point));
+    return [top, ...(next ? this.#findPath(next.summary_id, point) : [])];
   }
 
   placedSources(summaryIds: readonly string[]): PlacedLink[] {
@@ -404,7 +404,7 @@ export class MemoryArchive implements Reads {
     });
   }
 
-  run(conversationId: number, first: ItemPlace, last: ItemPlace): RunRow[] {
+  run(conversationId: number, first: ItemPoint, last: ItemPoint): RunRow[] {
     return this.filter("context_items", { conversation_id: conversationId })
       .filter((item) => compare(item, first) >= 0 && compare(item, last) <= 0)
       .sort((a, b) => a.start_pos - b.start_pos || a.seq - b.seq)
@@ -425,11 +425,11 @@ export class MemoryArchive implements Reads {
     };
   }
 
-  itemsAround(conversationId: number, place: ItemPlace): { before: number; behind: number } {
+  itemsAround(conversationId: number, point: ItemPoint): { before: number; behind: number } {
     const items = this.filter("context_items", { conversation_id: conversationId });
     return {
-      before: items.filter((item) => compare(item, place) < 0).length,
-      behind: items.filter((item) => compare(item, place) > 0).length,
+      before: items.filter((item) => compare(item, point) < 0).length,
+      behind: items.filter((item) => compare(item, point) > 0).length,
     };
   }
 
@@ -560,8 +560,8 @@ export class MemoryArchive implements Reads {
     const found = [...new Set(keys)].flatMap((key) =>
       this.tableOf(table).select({ [column]: key, ...where }),
     );
-    const places = (row: Values): Value[] => order.map((name) => row[name] ?? null);
-    return found.sort((a, b) => compareRows(a, places(b), order)).map((row) => pick(row, columns));
+    const points = (row: Values): Value[] => order.map((name) => row[name] ?? null);
+    return found.sort((a, b) => compareRows(a, points(b), order)).map((row) => pick(row, columns));
   }
 
   count(table: TableName, where: Values): number {
@@ -570,8 +570,8 @@ export class MemoryArchive implements Reads {
 
   #select(table: TableName, where: Values, order: readonly string[]): Values[] {
     const rows = this.tableOf(table).select(where);
-    const places = (row: Values): Value[] => order.map((column) => row[column] ?? null);
-    return order.length === 0 ? rows : rows.sort((a, b) => compareRows(a, places(b), order));
+    const points = (row: Values): Value[] => order.map((column) => row[column] ?? null);
+    return order.length === 0 ? rows : rows.sort((a, b) => compareRows(a, points(b), order));
   }
 
   content(blob: string): Uint8Array | null {
@@ -632,8 +632,8 @@ export class MemoryArchive implements Reads {
         if (summary) return [{ ...summary, hidden_now: null, summary_id, ordinal }];
         if (!message) return [];
         const { position, seq, hidden_now } = message;
-        const place = { start_pos: position, start_seq: seq, end_pos: position, end_seq: seq };
-        return [{ ...none, ...place, summary_id, ordinal, hidden_now }];
+        const point = { start_pos: position, start_seq: seq, end_pos: position, end_seq: seq };
+        return [{ ...none, ...point, summary_id, ordinal, hidden_now }];
       },
     );
   }
@@ -687,9 +687,9 @@ function compareRows(row: Values, to: readonly Value[], order: readonly string[]
   return 0;
 }
 
-const holds = (span: SummarySpan, { position, seq }: Place): boolean =>
+const holds = (span: SummarySpan, { position, seq }: CoverPoint): boolean =>
   (span.start_pos < position || (span.start_pos === position && span.start_seq <= seq)) &&
   (span.end_pos > position || (span.end_pos === position && span.end_seq >= seq));
 
-const compare = (item: Row<"context_items">, place: ItemPlace): number =>
-  item.start_pos - place.startPosition || item.seq - place.seq;
+const compare = (item: Row<"context_items">, point: ItemPoint): number =>
+  item.start_pos - point.startPosition || item.seq - point.seq;

@@ -9,9 +9,9 @@ export interface ListCursor {
 export const LIST_START: ListCursor = { selected: 0, top: 0 };
 
 /** Moved, and kept inside the list and the screen. */
-export function moveInList(place: ListCursor, move: Move, count: number, rows: number): ListCursor {
-  const wanted = move.kind === "first" ? 0 : move.kind === "last" ? count - 1 : place.selected + move.rows;
-  return keepInList({ ...place, selected: wanted }, count, rows);
+export function moveInList(cursor: ListCursor, move: Move, count: number, rows: number): ListCursor {
+  const wanted = move.kind === "first" ? 0 : move.kind === "last" ? count - 1 : cursor.selected + move.rows;
+  return keepInList({ ...cursor, selected: wanted }, count, rows);
 }
 
 /** The chosen row exists and is on the screen; the screen is as full as it can be. */

@@ -27,7 +27,7 @@ export class MessageWindow {
   rows: MessageRow[] = [];
   isAtStart = false;
   isAtEnd = false;
-  place: ListCursor = LIST_START;
+  cursor: ListCursor = LIST_START;
 
   constructor(engine: Engine, scope: Scope, conversationId: number) {
     this.#engine = engine;
@@ -36,12 +36,12 @@ export class MessageWindow {
   }
 
   get selected(): MessageRow | undefined {
-    return this.rows[this.place.selected];
+    return this.rows[this.cursor.selected];
   }
 
   /** Whether the newest message is chosen: then new ones are followed. */
   get isFollowing(): boolean {
-    return this.isAtEnd && this.place.selected >= this.rows.length - 1;
+    return this.isAtEnd && this.cursor.selected >= this.rows.length - 1;
   }
 
   async openStart(): Promise<void> {
@@ -49,7 +49,7 @@ export class MessageWindow {
     this.isAtStart = true;
     this.isAtEnd = false;
     await this.#readNewer();
-    this.place = LIST_START;
+    this.cursor = LIST_START;
   }
 
   async openEnd(screenRows: number): Promise<void> {
@@ -57,7 +57,7 @@ export class MessageWindow {
     this.isAtStart = false;
     this.isAtEnd = true;
     await this.#readOlder();
-    this.place = keepInList(
+    this.cursor = keepInList(
       { selected: this.rows.length - 1, top: this.rows.length },
       this.rows.length,
       screenRows,
@@ -72,7 +72,7 @@ export class MessageWindow {
     this.isAtStart = older.isLast;
     this.isAtEnd = newer.isLast;
     const selected = Math.min(older.rows.length, Math.max(0, this.rows.length - 1));
-    this.place = keepInList(
+    this.cursor = keepInList(
       { selected, top: selected - Math.floor(screenRows / 2) },
       this.rows.length,
       screenRows,
@@ -108,13 +108,13 @@ export class MessageWindow {
     if (move.kind === "first") return this.isAtStart ? this.#choose(0, screenRows) : this.openStart();
     if (move.kind === "last")
       return this.isAtEnd ? this.#choose(this.rows.length - 1, screenRows) : this.openEnd(screenRows);
-    while (this.place.selected + move.rows < MARGIN && !this.isAtStart) {
+    while (this.cursor.selected + move.rows < MARGIN && !this.isAtStart) {
       const added = await this.#readOlder();
-      this.place = { selected: this.place.selected + added, top: this.place.top + added };
+      this.cursor = { selected: this.cursor.selected + added, top: this.cursor.top + added };
     }
-    while (this.place.selected + move.rows >= this.rows.length - MARGIN && !this.isAtEnd)
+    while (this.cursor.selected + move.rows >= this.rows.length - MARGIN && !this.isAtEnd)
       await this.#readNewer();
-    this.#choose(this.place.selected + move.rows, screenRows);
+    this.#choose(this.cursor.selected + move.rows, screenRows);
   }
 
   /**
@@ -124,18 +124,18 @@ export class MessageWindow {
   async reload(screenRows: number): Promise<void> {
     const row = this.selected;
     if (row === undefined || this.isFollowing) return this.openEnd(screenRows);
-    const offset = this.place.selected - this.place.top;
+    const offset = this.cursor.selected - this.cursor.top;
     await this.openAt(row, screenRows);
-    const { selected } = this.place;
-    this.place = keepInList({ selected, top: selected - offset }, this.rows.length, screenRows);
+    const { selected } = this.cursor;
+    this.cursor = keepInList({ selected, top: selected - offset }, this.rows.length, screenRows);
   }
 
   keep(screenRows: number): void {
-    this.place = keepInList(this.place, this.rows.length, screenRows);
+    this.cursor = keepInList(this.cursor, this.rows.length, screenRows);
   }
 
   #choose(selected: number, screenRows: number): void {
-    this.place = keepInList({ ...this.place, selected }, this.rows.length, screenRows);
+    this.cursor = keepInList({ ...this.cursor, selected }, this.rows.length, screenRows);
   }
 
   /** Returns how many rows were added in front. */
@@ -160,7 +160,7 @@ export class MessageWindow {
     if (surplus <= 0) return;
     this.rows.splice(0, surplus);
     this.isAtStart = false;
-    this.place = { selected: this.place.selected - surplus, top: this.place.top - surplus };
+    this.cursor = { selected: this.cursor.selected - surplus, top: this.cursor.top - surplus };
   }
 
   /** Versions stand at the place of the first one, which is listed once. A page of versions only is read on. */

@@ -8,7 +8,7 @@ import { EngineError } from "@lossless/core";
 import { listTranscripts } from "@lossless/interchange";
 
 /** Below the home folder. OpenClaw's are below its state folder. */
-const PLACES = [
+const LOCATIONS = [
   [".claude", "projects"],
   [".codex", "sessions"],
   [".gemini", "tmp"],
@@ -26,8 +26,8 @@ export interface TranscriptFile {
 
 /** Folders of sessions that are there. */
 export async function findSessionFolders(home: string, stateDir: string): Promise<string[]> {
-  const places = [join(stateDir, "agents"), ...PLACES.map((names) => join(home, ...names))];
-  const found = await Promise.all(places.map(async (path) => ((await isFolder(path)) ? [path] : [])));
+  const locations = [join(stateDir, "agents"), ...LOCATIONS.map((names) => join(home, ...names))];
+  const found = await Promise.all(locations.map(async (path) => ((await isFolder(path)) ? [path] : [])));
   return found.flat();
 }
 

@@ -57,7 +57,7 @@ describe("a window over four thousand messages", () => {
           if (step.kind === "by") expected = Math.max(0, Math.min(COUNT - 1, expected + step.rows));
           else expected = step.kind === "first" ? 0 : COUNT - 1;
           expect(chosen(window)).toBe(expected);
-          expect(window.place.selected - window.place.top).toBeLessThan(20);
+          expect(window.cursor.selected - window.cursor.top).toBeLessThan(20);
         }
         expectWhole(window);
       }),
@@ -97,7 +97,7 @@ describe("a window over four thousand messages", () => {
     await window.openAt(message.row, 20);
     expect(chosen(window)).toBe(2_000);
     expect(window.rows.length).toBe(2 * PAGE);
-    expect(window.place.selected - window.place.top).toBe(10);
+    expect(window.cursor.selected - window.cursor.top).toBe(10);
   });
 });
 

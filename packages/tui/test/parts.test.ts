@@ -56,17 +56,17 @@ test("the chosen row is in the list and on the screen, and the screen is as full
   });
   fc.assert(
     fc.property(numbers, ({ selected, top, count, rows, by }) => {
-      const place = moveInList(
+      const cursor = moveInList(
         keepInList({ selected, top }, count, rows),
         { kind: "by", rows: by },
         count,
         rows,
       );
-      expect(place.selected).toBeGreaterThanOrEqual(0);
-      expect(place.selected).toBeLessThan(Math.max(1, count));
-      expect(place.top).toBeLessThanOrEqual(place.selected);
-      expect(place.selected).toBeLessThan(place.top + rows);
-      expect(place.top).toBeLessThanOrEqual(Math.max(0, count - rows));
+      expect(cursor.selected).toBeGreaterThanOrEqual(0);
+      expect(cursor.selected).toBeLessThan(Math.max(1, count));
+      expect(cursor.top).toBeLessThanOrEqual(cursor.selected);
+      expect(cursor.selected).toBeLessThan(cursor.top + rows);
+      expect(cursor.top).toBeLessThanOrEqual(Math.max(0, count - rows));
     }),
   );
 });

@@ -5,7 +5,7 @@
  */
 import type { GraphNode } from "../src/api-types.ts";
 
-export interface PlacedNode {
+export interface LayoutNode {
   readonly node: GraphNode;
   /** In messages from the begin of the conversation. */
   readonly x: number;
@@ -14,11 +14,11 @@ export interface PlacedNode {
   readonly row: number;
 }
 
-export interface Placed {
-  readonly nodes: readonly PlacedNode[];
-  readonly byId: ReadonlyMap<string, PlacedNode>;
+export interface GraphLayout {
+  readonly nodes: readonly LayoutNode[];
+  readonly byId: ReadonlyMap<string, LayoutNode>;
   /** Per row, in order of x. */
-  readonly rows: readonly (readonly PlacedNode[])[];
+  readonly rows: readonly (readonly LayoutNode[])[];
   /** Depth of each row. */
   readonly depths: readonly number[];
   /** Messages that lie under leaves. */
@@ -27,13 +27,13 @@ export interface Placed {
   readonly xOf: (position: number) => number;
 }
 
-export function placeGraph(nodes: readonly GraphNode[]): Placed {
+export function layOutGraph(nodes: readonly GraphNode[]): GraphLayout {
   const scale = buildScale(nodes);
   const drafts = nodes.map((node) => {
     const x = scale.at(node.startPosition, "start");
     return { node, x, width: Math.max(0.5, scale.at(node.endPosition, "end") - x) };
   });
-  const rows: PlacedNode[][] = [];
+  const rows: LayoutNode[][] = [];
   const depths: number[] = [];
   const byDepth = Map.groupBy(drafts, ({ node }) => node.depth);
   for (const depth of [...byDepth.keys()].sort((a, b) => a - b)) {

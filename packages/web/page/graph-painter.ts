@@ -5,7 +5,7 @@
 import { colourOfDepth, readColours } from "./canvas.ts";
 import type { Colours, Surface } from "./canvas.ts";
 import { formatCount, formatDay, formatShort } from "./format.ts";
-import type { Placed, PlacedNode } from "./graph-layout.ts";
+import type { GraphLayout, LayoutNode } from "./graph-layout.ts";
 
 const GAP_PX = 2;
 const AXIS_PX = 26;
@@ -24,7 +24,7 @@ interface Box {
 
 /** What is to be drawn, and from where it is looked at. */
 export interface Scene {
-  readonly placed: Placed;
+  readonly placed: GraphLayout;
   readonly sources: ReadonlyMap<string, readonly string[]>;
   /** Messages from the begin to the end of the conversation. */
   readonly totalWidth: number;
@@ -59,7 +59,7 @@ export function paintGraph({ pen, width, height }: Surface, scene: Scene): void 
 }
 
 /** The summary at a point of the drawing. */
-export function findAt(scene: Scene, x: number, y: number, height: number): PlacedNode | null {
+export function findAt(scene: Scene, x: number, y: number, height: number): LayoutNode | null {
   const { base, rowHeight } = frameOf(scene, height);
   const row = Math.floor((base - y) / rowHeight);
   const at = scene.left + x / scene.scale;
@@ -81,7 +81,7 @@ function frameOf({ placed }: Scene, height: number): Frame {
   return { base, rowHeight: Math.min(MAX_ROW_PX, base / Math.max(1, placed.rows.length)) };
 }
 
-function boxOf({ x, width, row }: PlacedNode, scene: Scene, { base, rowHeight }: Frame): Box {
+function boxOf({ x, width, row }: LayoutNode, scene: Scene, { base, rowHeight }: Frame): Box {
   const gap = Math.min(22, rowHeight * 0.24);
   const wide = width * scene.scale;
   return {
@@ -94,7 +94,7 @@ function boxOf({ x, width, row }: PlacedNode, scene: Scene, { base, rowHeight }:
 
 function paintNode(
   pen: CanvasRenderingContext2D,
-  { node }: PlacedNode,
+  { node }: LayoutNode,
   { near, selected, hovered }: Scene,
   box: Box,
   colours: Colours,
@@ -128,7 +128,7 @@ function paintNode(
   if (!isDimmed || isMarked) paintLabel(pen, node, box, isFold ? colours.onDepth : colours.text);
 }
 
-function paintLabel(pen: CanvasRenderingContext2D, node: PlacedNode["node"], box: Box, colour: string): void {
+function paintLabel(pen: CanvasRenderingContext2D, node: LayoutNode["node"], box: Box, colour: string): void {
   if (box.width < 52 || box.height < 15) return;
   pen.fillStyle = colour;
   pen.save();
@@ -153,7 +153,7 @@ function paintLabel(pen: CanvasRenderingContext2D, node: PlacedNode["node"], box
 /** Between a summary and each of its sources, in the gap between the rows. */
 function paintEdges(
   pen: CanvasRenderingContext2D,
-  seen: readonly PlacedNode[],
+  seen: readonly LayoutNode[],
   scene: Scene,
   frame: Frame,
   colours: Colours,

@@ -322,7 +322,7 @@ export class Api {
       throw new EngineError("usage", "cannot search for nothing: type a word or a question");
     const request: GrepRequest = {
       ...this.#scope,
-      ...readPlace(query),
+      ...readConversation(query),
       pattern,
       mode: readWord<GrepMode>(query, "mode", ["full_text", "regex"]),
       scope: readWord<GrepScope>(query, "scope", ["both", "messages", "summaries"]),
@@ -338,7 +338,7 @@ export class Api {
   /** Cited passages for a question; no model is asked. */
   async ask(query: URLSearchParams): Promise<Json<AskResult>> {
     const prompt = query.get("q")?.trim() ?? "";
-    const request = { ...this.#scope, ...readPlace(query), prompt, withoutModel: true };
+    const request = { ...this.#scope, ...readConversation(query), prompt, withoutModel: true };
     return { json: await this.#engine.ask(request) };
   }
 
@@ -424,7 +424,7 @@ const isAbove = ({ state, isRoot, startPosition, endPosition }: SummaryOutline, 
 const readBudget = (query: URLSearchParams): number =>
   readNumber(query, "budget", { least: MIN_BUDGET, most: MAX_BUDGET, otherwise: 32_000 });
 
-const readPlace = (
+const readConversation = (
   query: URLSearchParams,
 ): { readonly conversationId: number } | { readonly allConversations: true } =>
   query.has("conversation")

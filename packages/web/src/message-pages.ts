@@ -46,8 +46,8 @@ export class MessagePages {
     if (!query.has("around"))
       return readNumber(query, "at", { least: 0, most: Number.MAX_SAFE_INTEGER, otherwise: 0 });
     const messageId = readNumber(query, "around", ANY_ID);
-    const place = await this.#engine.locateMessage({ ...this.#scope, messageId });
-    if (place?.conversationId === conversationId) return Math.floor(place.number / limit) * limit;
+    const found = await this.#engine.locateMessage({ ...this.#scope, messageId });
+    if (found?.conversationId === conversationId) return Math.floor(found.number / limit) * limit;
     throw new EngineError("not_found", `cannot find msg_${messageId} in conversation ${conversationId}`);
   }
 

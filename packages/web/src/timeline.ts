@@ -51,7 +51,7 @@ function sortNumbers(column: Float64Array): Uint32Array | null {
   return numbers.sort((a, b) => (column[a] ?? 0) - (column[b] ?? 0) || a - b);
 }
 
-const placeOf = ({ depth, startPosition, endPosition }: SummaryOutline): string =>
+const spanOf = ({ depth, startPosition, endPosition }: SummaryOutline): string =>
   `${depth} ${startPosition} ${endPosition}`;
 
 /** The seq at which each summary of the cover took its place. */
@@ -63,11 +63,11 @@ function datePublishing(
   const first = new Map<string, number>();
   for (const node of nodes) {
     if (node.publishedSeq === null) continue;
-    const place = placeOf(node);
-    first.set(place, Math.min(node.publishedSeq, first.get(place) ?? node.publishedSeq));
+    const span = spanOf(node);
+    first.set(span, Math.min(node.publishedSeq, first.get(span) ?? node.publishedSeq));
   }
   const since = new Map(
-    cover.map((node) => [node.summaryId, first.get(placeOf(node)) ?? guessPublishing(node, arrived)]),
+    cover.map((node) => [node.summaryId, first.get(spanOf(node)) ?? guessPublishing(node, arrived)]),
   );
   // What lies below was there before what lies above.
   const sources = groupSources(edges);
@@ -234,15 +234,15 @@ export function addUpGrowth(
   const first = Math.min(...ordered.map((line) => line[0]?.at ?? 0));
   const last = Math.max(...ordered.map((line) => line.at(-1)?.at ?? 0));
   if (ordered.length === 0) return [];
-  const places = ordered.map(() => 0);
+  const indexes = ordered.map(() => 0);
   return Array.from({ length: moments }, (_, moment) => {
     const at = first + ((last - first) * moment) / Math.max(1, moments - 1);
     let rawTokens = 0;
     let contextTokens = 0;
     for (const [index, line] of ordered.entries()) {
-      while ((line[places[index] ?? 0]?.at ?? Number.POSITIVE_INFINITY) <= at)
-        places[index] = (places[index] ?? 0) + 1;
-      const point = line[(places[index] ?? 0) - 1];
+      while ((line[indexes[index] ?? 0]?.at ?? Number.POSITIVE_INFINITY) <= at)
+        indexes[index] = (indexes[index] ?? 0) + 1;
+      const point = line[(indexes[index] ?? 0) - 1];
       rawTokens += point?.rawTokens ?? 0;
       contextTokens += point?.contextTokens ?? 0;
     }

@@ -40,8 +40,8 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
   const { requireTerminal, runTui } = await import("@lossless/tui");
   requireTerminal();
   const model = await chooseModel(invocation, options);
-  const { settings, places, replaced: replacedSettings } = await invocation.settings();
-  const sessionFolders = named === null ? await findSessionFolders(homedir(), places.stateDir) : [named];
+  const { settings, locations, replaced: replacedSettings } = await invocation.settings();
+  const sessionFolders = named === null ? await findSessionFolders(homedir(), locations.stateDir) : [named];
   // Everything that would be printed beside the screens would be drawn into them.
   const quiet = { thread: true, onNote: () => undefined } as const;
   await invocation.withArchive(

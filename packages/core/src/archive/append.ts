@@ -30,7 +30,7 @@ import type { PayloadPart } from "./message-rows.ts";
 import { findPlacement, Placement } from "./placement.ts";
 import { Conflict, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
-import type { Place, SessionPlace, Version } from "./reads.ts";
+import type { CoverPoint, SessionPlacements, Version } from "./reads.ts";
 import { total } from "./summary.ts";
 import type { Row } from "./tables.ts";
 
@@ -60,7 +60,7 @@ export function* planAppend(request: AppendPlanRequest): Plan<AppendPlanResult> 
   const { session, now } = request;
   const events = request.events.map(({ event }) => event);
   const [found, versions, messageIds, calibrations, turns] = yield* together(
-    read.place(session),
+    read.placements(session),
     read.versions(session, listIds(events)),
     read.ids("messages", events.length),
     read.calibrations(listModels(request.events)),
@@ -111,7 +111,7 @@ type OriginRow = Pick<Row<"conversations">, (typeof ORIGIN_COLUMNS)[number]>;
 /** Asks for what is only known to be needed once the place and the versions are known. */
 function* askRest(
   { events, origin }: AppendPlanRequest,
-  found: SessionPlace,
+  found: SessionPlacements,
   versions: readonly Version[],
   messageIds: readonly number[],
 ): Asking<Answers> {
@@ -183,7 +183,7 @@ class Batch {
   /** Items of this batch, by their message. */
   readonly #items = new Map<number, Row<"context_items">>();
   readonly #late = new Map<number, Pending>();
-  readonly #revised = new Map<number, Place & { readonly tokens: number }>();
+  readonly #revised = new Map<number, CoverPoint & { readonly tokens: number }>();
 
   constructor(
     request: AppendPlanRequest,
@@ -373,7 +373,7 @@ function saveSession(
   changes: Changes,
   session_ref: number,
   { cursor, baseTokens, events }: AppendPlanRequest,
-  { session }: SessionPlace,
+  { session }: SessionPlacements,
 ): void {
   const set: Partial<Row<"sessions">> = {};
   if (baseTokens !== undefined && baseTokens !== session?.base_tokens) set.base_tokens = baseTokens;

@@ -10,13 +10,13 @@ import type { RowWriter } from "./changes.ts";
 import type { Heads } from "./heads.ts";
 import { read, together } from "./plan.ts";
 import type { Asking } from "./plan.ts";
-import type { Covering, Place, PlacedLink, SummarySpan } from "./reads.ts";
+import type { Covering, CoverPoint, PlacedLink, SummarySpan } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
 type Item = Row<"context_items">;
 
 /** A message that came after what lies behind it. */
-export interface LateMessage extends Place {
+export interface LateMessage extends CoverPoint {
   readonly messageId: number;
   readonly tokens: number;
   readonly hidden: number;
@@ -62,19 +62,20 @@ export const describeSummaryItem = (span: SummarySpan): Item => ({
   hidden: hideSummary(span.messages),
 });
 
-const nameOf = ({ conversationId, position, seq }: Place): string => `${conversationId} ${position} ${seq}`;
+const nameOf = ({ conversationId, position, seq }: CoverPoint): string =>
+  `${conversationId} ${position} ${seq}`;
 
 /** Asks for what stands over some places, and for what was made ahead in their conversations. */
-export function* readCover(places: readonly Place[], heads: Heads): Asking<CoverChanges> {
-  const ids = [...new Set(places.map(({ conversationId }) => conversationId))];
+export function* readCover(points: readonly CoverPoint[], heads: Heads): Asking<CoverChanges> {
+  const ids = [...new Set(points.map(({ conversationId }) => conversationId))];
   const [coverings, ...ahead] = yield* together(
-    read.covering(places),
+    read.covering(points),
     ...ids.map((id) => read.madeAhead(id)),
   );
-  const byPlace = new Map(
-    places.map((place, i) => [nameOf(place), must(coverings[i], "what covers a place")]),
+  const byPoint = new Map(
+    points.map((point, i) => [nameOf(point), must(coverings[i], "what covers a place")]),
   );
-  return new CoverChanges(heads, byPlace, new Map(ids.map((id, i) => [id, ahead[i] ?? []])));
+  return new CoverChanges(heads, byPoint, new Map(ids.map((id, i) => [id, ahead[i] ?? []])));
 }
 
 export class CoverChanges {
@@ -116,24 +117,24 @@ export class CoverChanges {
   }
 
   /** The cover keeps the item of the first version; from now on it stands for the newest one. */
-  revise(place: Place, tokens: number): void {
-    const { path } = this.#touch(place);
-    const item = this.#findItem(place);
+  revise(point: CoverPoint, tokens: number): void {
+    const { path } = this.#touch(point);
+    const item = this.#findItem(point);
     // What stands above a folded message tells of the version before.
     if (!item) return this.#markStale(path);
-    if (item.hidden === 0) this.#heads.of(place.conversationId).noteShown(0, tokens - item.tokens);
+    if (item.hidden === 0) this.#heads.of(point.conversationId).noteShown(0, tokens - item.tokens);
     item.tokens = tokens;
   }
 
   /** A message is hidden for other reasons than before. */
-  setHidden(place: Place, before: number, after: number): void {
+  setHidden(point: CoverPoint, before: number, after: number): void {
     const shown = (after === 0 ? 1 : 0) - (before === 0 ? 1 : 0);
-    const item = this.#findItem(place);
+    const item = this.#findItem(point);
     if (!item && shown === 0) return;
-    this.#touch(place);
-    this.#heads.of(place.conversationId).noteShown(shown, item ? shown * item.tokens : 0);
+    this.#touch(point);
+    this.#heads.of(point.conversationId).noteShown(shown, item ? shown * item.tokens : 0);
     if (item) item.hidden = after;
-    else this.#countPath(place, shown);
+    else this.#countPath(point, shown);
   }
 
   *save(): Asking<void> {
@@ -150,22 +151,22 @@ export class CoverChanges {
   }
 
   /** Whatever was made ahead over a place that changed says something old; it is never shown or published again. */
-  #touch(place: Place): Covering {
-    for (const span of this.#ahead.get(place.conversationId) ?? [])
-      if (span.stale === 0 && span.start_pos <= place.position && span.end_pos >= place.position)
+  #touch(point: CoverPoint): Covering {
+    for (const span of this.#ahead.get(point.conversationId) ?? [])
+      if (span.stale === 0 && span.start_pos <= point.position && span.end_pos >= point.position)
         this.#staleAhead.add(span.summary_id);
-    return must(this.#coverings.get(nameOf(place)), "what covers a place");
+    return must(this.#coverings.get(nameOf(point)), "what covers a place");
   }
 
   /** The item of a message that stands in the cover itself, as far as it has changed. */
-  #findItem(place: Place): Item | null {
-    const item = this.#coverings.get(nameOf(place))?.item ?? null;
-    const isOwn = item?.message_id != null && item.start_pos === place.position && item.seq === place.seq;
+  #findItem(point: CoverPoint): Item | null {
+    const item = this.#coverings.get(nameOf(point))?.item ?? null;
+    const isOwn = item?.message_id != null && item.start_pos === point.position && item.seq === point.seq;
     return isOwn ? this.#draftItem(item) : null;
   }
 
-  #countPath(place: Place, shown: number): void {
-    const { item, path } = must(this.#coverings.get(nameOf(place)), "what covers a place");
+  #countPath(point: CoverPoint, shown: number): void {
+    const { item, path } = must(this.#coverings.get(nameOf(point)), "what covers a place");
     if (!item || path.length === 0) return;
     for (const summary of path) {
       const draft = this.#draft(summary);
@@ -176,7 +177,7 @@ export class CoverChanges {
     const tokensBefore = draft.hidden === 0 ? draft.tokens : 0;
     draft.messages += shown;
     draft.hidden = hideSummary(draft.messages);
-    this.#heads.of(place.conversationId).noteShown(0, (draft.hidden === 0 ? draft.tokens : 0) - tokensBefore);
+    this.#heads.of(point.conversationId).noteShown(0, (draft.hidden === 0 ? draft.tokens : 0) - tokensBefore);
   }
 
   #markStale(path: readonly SummarySpan[]): void {
@@ -193,8 +194,8 @@ export class CoverChanges {
   }
 }
 
-const isBehind = (place: Place, summary: SummarySpan): boolean =>
-  place.position > summary.end_pos || (place.position === summary.end_pos && place.seq > summary.end_seq);
+const isBehind = (point: CoverPoint, summary: SummarySpan): boolean =>
+  point.position > summary.end_pos || (point.position === summary.end_pos && point.seq > summary.end_seq);
 
 /** A copy that changes, made once. */
 function remember<V extends object>(drafts: Map<string, V>, name: string, row: V): V {

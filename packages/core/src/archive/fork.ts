@@ -36,7 +36,7 @@ export function* planFork(request: ForkRequest): Plan<ForkResult> {
   const changes = new Changes();
   const parent = { ...session, id: parentSessionId };
   const [found, named, chain] = yield* together(
-    read.place(session),
+    read.placements(session),
     read.events(parent, [...new Set(request.eventIds)]),
     read.chainAt(point.conversationId, point.seq),
   );

@@ -4,7 +4,7 @@ import { readCover } from "./cover.ts";
 import type { Heads } from "./heads.ts";
 import { flush } from "./plan.ts";
 import type { Asking } from "./plan.ts";
-import type { HideableMessage, Place } from "./reads.ts";
+import type { HideableMessage, CoverPoint } from "./reads.ts";
 
 /** Messages taken up at once: each asks for what stands over it, and changes a few rows. */
 const MESSAGES_AT_ONCE = 200;
@@ -20,19 +20,19 @@ export function* changeHidden(changes: Changes, heads: Heads, hidden: readonly H
   for (let at = 0; at < hidden.length; at += MESSAGES_AT_ONCE) {
     if (at > 0) yield* flush(changes);
     const some = hidden.slice(at, at + MESSAGES_AT_ONCE);
-    const places = some.map(({ message }) => toPlace(message));
-    const cover = yield* readCover(places, heads);
+    const points = some.map(({ message }) => toPoint(message));
+    const cover = yield* readCover(points, heads);
     for (const { message, after } of some) {
       const { message_id, newest, hidden_now: before } = message;
       changes.update("messages", { message_id }, { hidden_now: after });
       if (after !== 0) changes.delete("message_vectors", { message_id: newest ?? message_id });
-      cover.setHidden(toPlace(message), before, after);
+      cover.setHidden(toPoint(message), before, after);
     }
     yield* cover.save();
   }
 }
 
-const toPlace = ({ conversation_id: conversationId, position, seq }: HideableMessage): Place => ({
+const toPoint = ({ conversation_id: conversationId, position, seq }: HideableMessage): CoverPoint => ({
   conversationId,
   position,
   seq,

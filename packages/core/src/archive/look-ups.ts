@@ -30,18 +30,19 @@ function* readAll<T extends TableName, C extends ColumnOf<T>>(
  */
 export function* planListInherited(conversationIds: readonly number[]): Asking<InheritedPart[]> {
   const seen = new Set(conversationIds);
-  const places = new Map<number, number>();
+  const forkPositions = new Map<number, number>();
   for (let keys = [...seen]; keys.length > 0;) {
     const children = yield* readRows("conversations", ["conversation_id", "parent_id", "fork_pos"], {
       column: "conversation_id",
       keys,
     });
     for (const { parent_id, fork_pos } of children)
-      if (parent_id !== null) places.set(parent_id, Math.max(fork_pos ?? 0, places.get(parent_id) ?? 0));
-    keys = [...places.keys()].filter((id) => !seen.has(id));
+      if (parent_id !== null)
+        forkPositions.set(parent_id, Math.max(fork_pos ?? 0, forkPositions.get(parent_id) ?? 0));
+    keys = [...forkPositions.keys()].filter((id) => !seen.has(id));
     for (const id of keys) seen.add(id);
   }
-  return Array.from(places, ([conversationId, position]) => ({ conversationId, position }))
+  return Array.from(forkPositions, ([conversationId, position]) => ({ conversationId, position }))
     .filter(({ conversationId }) => !conversationIds.includes(conversationId))
     .sort((a, b) => b.conversationId - a.conversationId);
 }

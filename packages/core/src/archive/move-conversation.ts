@@ -96,7 +96,7 @@ export function* planOpenMoved(
     read.active(owner, sessionKey),
     read.sessions(
       owner,
-      placements.map((place) => place.sessionId),
+      placements.map((placement) => placement.sessionId),
     ),
     read.ids("conversations", 1),
     read.ids("sessions", placements.length),
@@ -125,8 +125,8 @@ export function* planOpenMoved(
       refs.set(name, (ref = must(free.next().value, "a number of sessions")));
       changes.insert("sessions", describeSession(ref, owner, name));
     }
-    const place = { session_ref: ref, start_position: start, conversation_id: id, base_position: base };
-    changes.insert("placements", place);
+    const placement = { session_ref: ref, start_position: start, conversation_id: id, base_position: base };
+    changes.insert("placements", placement);
   }
   return changes.done({ kind: "opened", conversationId: id, rows: 0, archivedInstead: isTaken });
 }
@@ -139,7 +139,7 @@ function* findConflict(
   const here = placements.filter(({ sessionId }) => refs.has(sessionId));
   const [withEvents, ...places] = yield* together(
     read.sessionsWithEvents([...refs.values()]),
-    ...here.map(({ sessionId: id }) => read.place({ owner, key: sessionKey, id })),
+    ...here.map(({ sessionId: id }) => read.placements({ owner, key: sessionKey, id })),
   );
   for (const [i, { sessionId, start }] of here.entries()) {
     const taken = places[i]?.placements.find((row) => row.start_position === start);

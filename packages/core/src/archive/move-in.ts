@@ -24,7 +24,7 @@ import { commitStored } from "./redaction.ts";
 import { describeSession } from "./placement.ts";
 import { flush, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
-import type { MessageAt, Place } from "./reads.ts";
+import type { MessageAt, CoverPoint } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
 type Files = ReadonlyMap<string, { readonly file: MovedFile; readonly content: Uint8Array }>;
@@ -126,9 +126,9 @@ export function* planMoveRows(conversationId: number, rows: readonly ReadyRow[],
     const arriving = head.hasSummaries
       ? some.flatMap((row) => (row.kind === "message" ? row.message : []))
       : [];
-    const places = [...answers.messages.values(), ...arriving];
+    const points = [...answers.messages.values(), ...arriving];
     const cover = yield* readCover(
-      places.map(({ position, seq }) => ({ conversationId, position, seq })),
+      points.map(({ position, seq }) => ({ conversationId, position, seq })),
       heads,
     );
     const batch = new MovedBatch(changes, head, owner, answers, cover);
@@ -309,7 +309,7 @@ class MovedBatch {
     const draft = this.#drafts.get(first.seq);
     this.#dropVector(first);
     this.#changes.update("messages", { message_id: first.message_id }, { newest });
-    if (!draft) this.#cover.revise(this.#placeOf(first), tokens);
+    if (!draft) this.#cover.revise(this.#pointOf(first), tokens);
     else if (draft.item) {
       if (draft.item.hidden === 0) this.#head.noteShown(0, tokens - draft.item.tokens);
       draft.item.tokens = tokens;
@@ -321,7 +321,7 @@ class MovedBatch {
     this.#changes.delete("message_vectors", { message_id: newest ?? message_id });
   }
 
-  #placeOf({ position, seq }: MessageAt): Place {
+  #pointOf({ position, seq }: MessageAt): CoverPoint {
     return { conversationId: this.#head.conversationId, position, seq };
   }
 
@@ -369,7 +369,7 @@ class MovedBatch {
     if (after !== 0) this.#dropVector(message);
     if (!draft) {
       this.#changes.update("messages", { message_id: message.message_id }, { hidden_now: after });
-      this.#cover.setHidden(this.#placeOf(message), before, after);
+      this.#cover.setHidden(this.#pointOf(message), before, after);
       return;
     }
     draft.message.hidden_now = after;

@@ -11,7 +11,7 @@ import type { Origin } from "../model/origin.ts";
 import { decodeBody } from "../store/body.ts";
 import type { Debt, RunItem, SummaryOutline, SummaryRow } from "../store/folding.ts";
 import type { ForkItem } from "../store/forks.ts";
-import type { DocumentPlace, FoundSummary, MessageText } from "../store/recall.ts";
+import type { CandidateDocument, FoundSummary, MessageText } from "../store/recall.ts";
 import type { DoubtfulSummary, ImportedPart } from "../store/repair.ts";
 import type { ConversationRow, LargeFileRow, MessageRow, Outline, StoredPart } from "../store/rows.ts";
 import type { Splice } from "../store/splice.ts";
@@ -105,10 +105,10 @@ export function toListed(
     foldRevision: row.fold_revision,
     epochSeq: row.epoch_seq,
     lastAt: row.last_at,
-    placements: placements.map((place) => ({
-      sessionId: place.session_id,
-      start: place.start_position,
-      base: place.base_position,
+    placements: placements.map((placement) => ({
+      sessionId: placement.session_id,
+      start: placement.start_position,
+      base: placement.base_position,
     })),
   };
 }
@@ -443,18 +443,18 @@ export function toFoundSummary(row: FoundSummaryColumns): FoundSummary {
 const GAP = 100;
 
 /** A message beside what was found. */
-export type PlaceColumns = Pick<
+export type CandidateColumns = Pick<
   Row<"messages">,
   "conversation_id" | "session_ref" | "created_at" | "role"
 > & {
   readonly id: number;
   /** seq of its first version. */
-  readonly place: number;
+  readonly stands_at: number;
   readonly words: number;
 };
 
 /** Messages of one session and conversation are a group; their order of arrival numbers them. */
-export function groupPlaces(rows: readonly PlaceColumns[]): DocumentPlace[] {
+export function toCandidates(rows: readonly CandidateColumns[]): CandidateDocument[] {
   const groups = new Map<string, number>();
   return rows.map((row) => {
     const name = `${row.session_ref}.${row.conversation_id}`;
@@ -464,7 +464,7 @@ export function groupPlaces(rows: readonly PlaceColumns[]): DocumentPlace[] {
       id: row.id,
       conversationId: row.conversation_id,
       group,
-      position: row.place,
+      position: row.stands_at,
       words: row.words,
       createdAt: row.created_at,
       role: row.role,
@@ -472,10 +472,10 @@ export function groupPlaces(rows: readonly PlaceColumns[]): DocumentPlace[] {
   });
 }
 
-export const toSummaryPlace = (
-  row: Pick<PlaceColumns, "id" | "conversation_id" | "created_at" | "words">,
+export const toSummaryCandidate = (
+  row: Pick<CandidateColumns, "id" | "conversation_id" | "created_at" | "words">,
   index: number,
-): DocumentPlace => ({
+): CandidateDocument => ({
   id: row.id,
   conversationId: row.conversation_id,
   group: row.conversation_id,

@@ -10,7 +10,7 @@ import type { Head } from "./head.ts";
 import { answerHeads, Heads } from "./heads.ts";
 import { read, together } from "./plan.ts";
 import type { Asking } from "./plan.ts";
-import type { HeadRow, SessionPlace } from "./reads.ts";
+import type { HeadRow, SessionPlacements } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
 /** Each run of a scheduled job is a conversation of its own. */
@@ -40,7 +40,7 @@ export function* openPlacement(
   changes: Changes,
   session: SessionRef,
   now: number,
-  found: SessionPlace,
+  found: SessionPlacements,
   others: readonly (HeadRow | null)[] = [],
 ): Asking<{ readonly placement: Placement; readonly heads: Heads }> {
   const ids = new Set(found.placements.map((row) => row.conversation_id));
@@ -67,7 +67,7 @@ export class Placement {
   readonly #activeId: number | null;
   #rows: readonly Row<"placements">[];
 
-  constructor(session: SessionRef, now: number, found: SessionPlace, heads: Heads) {
+  constructor(session: SessionRef, now: number, found: SessionPlacements, heads: Heads) {
     this.#session = session;
     this.#now = now;
     this.#heads = heads;

@@ -65,12 +65,12 @@ export function* planPublishStored(request: {
   const replaced = new Set<string>();
   const outcomes = folds.map(({ summaryId, run }, index) => {
     const rows = runs[index] ?? [];
-    const places = rows.map(({ start_pos, seq }) => `${start_pos} ${seq}`);
-    if (places.some((place) => replaced.has(place))) return STALE;
+    const points = rows.map(({ start_pos, seq }) => `${start_pos} ${seq}`);
+    if (points.some((point) => replaced.has(point))) return STALE;
     const span = stored.find(({ summary_id }) => summary_id === summaryId);
     const sources = links.filter(({ summary_id }) => summary_id === summaryId);
     if (!span || !isUsable(span) || !isSameRun(rows, run) || !isMadeOf(sources, rows)) return STALE;
-    for (const place of places) replaced.add(place);
+    for (const point of points) replaced.add(point);
     const stale = isMadeFromStale(rows) ? 1 : 0;
     changes.update(
       "summaries",

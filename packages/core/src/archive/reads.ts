@@ -28,7 +28,7 @@ export type HeadRow = Pick<
 >;
 
 /** Where the events of a session go. */
-export interface SessionPlace {
+export interface SessionPlacements {
   readonly session: Pick<Row<"sessions">, "session_ref" | "base_tokens"> | null;
   /** Newest first. */
   readonly placements: readonly Row<"placements">[];
@@ -62,7 +62,7 @@ export type MessageAt = HideableMessage & Pick<Row<"messages">, "revises">;
 export interface NamedMessage extends HideableMessage, Pick<Row<"event_ids">, "event_id" | "kind"> {}
 
 /** A place in the order of a conversation. */
-export interface Place {
+export interface CoverPoint {
   readonly conversationId: number;
   readonly position: number;
   readonly seq: number;
@@ -83,7 +83,7 @@ export interface PlacedLink extends SourceLink {
 }
 
 /** Where an item of a cover stands. */
-export interface ItemPlace {
+export interface ItemPoint {
   readonly startPosition: number;
   readonly seq: number;
 }
@@ -224,7 +224,7 @@ export type NumberedTable = "sessions" | "conversations" | "messages";
 
 export interface Reads {
   /** Where a session is, and the head there, for this write alone until it ends. */
-  place(session: SessionRef): SessionPlace;
+  placements(session: SessionRef): SessionPlacements;
   /** The heads of conversations, for this write alone until it ends. With `onlyFree`, those that another write has are left out instead of waited for. */
   lockHeads(conversationIds: readonly number[], onlyFree?: boolean): HeadRow[];
   /** The link of a chain that ends at a seq. */
@@ -257,11 +257,11 @@ export interface Reads {
   calibrations(models: readonly string[]): Row<"token_calibration">[];
   cacheUsage(conversationIds: readonly number[]): Row<"cache_usage">[];
   /** For each place, in the order asked. */
-  covering(places: readonly Place[]): Covering[];
+  covering(places: readonly CoverPoint[]): Covering[];
   /** The items of a cover from one to another, in order. */
-  run(conversationId: number, first: ItemPlace, last: ItemPlace): RunRow[];
+  run(conversationId: number, first: ItemPoint, last: ItemPoint): RunRow[];
   /** How many items of a cover stand before and behind a place. */
-  itemsAround(conversationId: number, place: ItemPlace): { readonly before: number; readonly behind: number };
+  itemsAround(conversationId: number, place: ItemPoint): { readonly before: number; readonly behind: number };
   /** In any order; ids that are not known are left out. */
   summaries(summaryIds: readonly string[]): SummarySpan[];
   contents(
@@ -316,7 +316,7 @@ export interface Reads {
 
 /** Every read by its name; the compiler sees to it that none is missing. */
 const NAMES: Readonly<Record<keyof Reads, true>> = {
-  place: true,
+  placements: true,
   lockHeads: true,
   chainAt: true,
   ids: true,

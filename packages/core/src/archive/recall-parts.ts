@@ -34,15 +34,15 @@ export function* planRecallParts(messageIds: readonly number[]): Asking<RecallPa
     keys: [...new Set(asked)],
     where: { type: "tool_call" },
   });
-  const places = yield* readPlaces([...parts, ...calls]);
+  const positions = yield* readPositions([...parts, ...calls]);
   const placed = calls.flatMap((call) => {
-    const place = places.get(call.message_id);
-    return place ? [{ ...call, ...place }] : [];
+    const at = positions.get(call.message_id);
+    return at ? [{ ...call, ...at }] : [];
   });
   return Array.from(groupBy(parts, "message_id"), ([messageId, own]) => {
-    const place = places.get(messageId);
+    const at = positions.get(messageId);
     const ordinals = new Set(
-      own.filter((part) => isRecallPart(part, place, placed)).map(({ ordinal }) => ordinal),
+      own.filter((part) => isRecallPart(part, at, placed)).map(({ ordinal }) => ordinal),
     );
     return { messageId, ordinals, isAll: ordinals.size === own.length };
   }).filter(({ ordinals }) => ordinals.size > 0);
@@ -75,15 +75,15 @@ export function gatherRecallParts(rows: readonly FoundPart[]): RecallParts[] {
 
 const isNameless = ({ type, tool_name }: ToolPart): boolean => type === "tool_result" && tool_name === null;
 
-function* readPlaces(parts: readonly ToolPart[]): Asking<ReadonlyMap<number, Placed>> {
+function* readPositions(parts: readonly ToolPart[]): Asking<ReadonlyMap<number, Placed>> {
   const keys = [...new Set(parts.map(({ message_id }) => message_id))];
   const columns = ["message_id", "conversation_id", "position"] as const;
   const rows = yield* readRows("messages", columns, { column: "message_id", keys });
   return new Map(rows.map((row) => [row.message_id, row]));
 }
 
-function isRecallPart(part: ToolPart, place: Placed | undefined, calls: readonly PlacedCall[]): boolean {
-  const name = isNameless(part) && place ? nameCall(part, place, calls) : part.tool_name;
+function isRecallPart(part: ToolPart, at: Placed | undefined, calls: readonly PlacedCall[]): boolean {
+  const name = isNameless(part) && at ? nameCall(part, at, calls) : part.tool_name;
   return name !== null && isRecallTool(name);
 }
 

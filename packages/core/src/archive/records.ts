@@ -81,7 +81,7 @@ export function* planRelabelSession({ from, session, cursor, now }: RelabelSessi
   const [[old], [taken], { placements }, [session_ref = 0]] = yield* together(
     read.sessions(owner, [from]),
     read.sessions(owner, [id]),
-    read.place({ ...session, id: from }),
+    read.placements({ ...session, id: from }),
     read.ids("sessions", 1),
   );
   if (!old || taken) return changes.done(false);
@@ -160,7 +160,7 @@ export function* planBoundary(request: BoundaryRequest): Plan<BoundaryResult> {
   const { session, eventId, reason, retainDepth, at } = request;
   const changes = new Changes();
   const [found, [known], active] = yield* together(
-    read.place(session),
+    read.placements(session),
     read.boundaries(session, [eventId]),
     read.active(session.owner, session.key),
   );

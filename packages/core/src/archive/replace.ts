@@ -85,8 +85,8 @@ export function* findItem({
   start_pos,
   start_seq,
 }: SummarySpan): Asking<RunRow | null> {
-  const place = { startPosition: start_pos, seq: start_seq };
-  const [item] = yield* read.run(conversation_id, place, place);
+  const point = { startPosition: start_pos, seq: start_seq };
+  const [item] = yield* read.run(conversation_id, point, point);
   return item?.summary_id === summary_id ? item : null;
 }
 

@@ -75,7 +75,7 @@ function* look({ from, to }: TransplantRequest): Asking<Job> {
         `${formatMessageId(id)} is already there`,
         "forget the copies first, or choose another conversation",
       );
-  const positions = yield* findPlaces(from, to, refuse);
+  const positions = yield* findPositions(from, to, refuse);
   const report = { from, to, messages, summaries, summaryIds: [] };
   return { owner, sessionId, targetSessionId, positions, report };
 }
@@ -94,7 +94,7 @@ function* hashMessages(conversationId: number): Asking<Map<string, number>> {
 const isKept = ({ forgotten_at }: { readonly forgotten_at: number | null }): boolean => forgotten_at === null;
 
 /** Evenly before everything in the target. */
-function* findPlaces(
+function* findPositions(
   from: number,
   to: number,
   refuse: (why: string) => EngineError,
@@ -381,17 +381,17 @@ class Copy {
   #copyItem(row: Row<"context_items">): void {
     const summary = this.#summaries.get(row.summary_id ?? "");
     const message = this.#messages.get(row.message_id ?? 0);
-    const place = summary ?? message;
-    if (!place) return;
+    const span = summary ?? message;
+    if (!span) return;
     const messages = summary?.messages ?? 1;
     const tokens = message?.tokens ?? row.tokens;
     const hidden = row.hidden || (summary ? hideSummary(messages) : 0);
     this.#changes.insert("context_items", {
       ...row,
       conversation_id: this.#request.to,
-      start_pos: place.startPosition,
-      seq: place.startSeq,
-      end_pos: place.endPosition,
+      start_pos: span.startPosition,
+      seq: span.startSeq,
+      end_pos: span.endPosition,
       message_id: message?.messageId ?? null,
       summary_id: summary?.summaryId ?? null,
       tokens,

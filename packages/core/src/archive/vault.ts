@@ -15,13 +15,13 @@ export function* planRecordUnsealing(
   now: number,
 ): Plan<null> {
   const changes = new Changes();
-  const [place] = yield* readRows("messages", ["message_id", "conversation_id", "seq"], {
+  const [message] = yield* readRows("messages", ["message_id", "conversation_id", "seq"], {
     column: "message_id",
     keys: [messageId],
   });
-  if (!place) throw new EngineError("not_found", `cannot find ${formatMessageId(messageId)}`);
-  const heads = yield* lockHeads(changes, [place.conversation_id]);
-  heads.of(place.conversation_id).takeRecord(changes, "unseal", { seq: place.seq, ordinals }, now);
+  if (!message) throw new EngineError("not_found", `cannot find ${formatMessageId(messageId)}`);
+  const heads = yield* lockHeads(changes, [message.conversation_id]);
+  heads.of(message.conversation_id).takeRecord(changes, "unseal", { seq: message.seq, ordinals }, now);
   heads.save(now);
   return changes.done(null);
 }

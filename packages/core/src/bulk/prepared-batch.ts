@@ -24,7 +24,7 @@ export interface PackedPrepared {
   readonly parts: {
     readonly types: readonly PreparedPart["type"][];
     /** At and length of each. */
-    readonly places: Float64Array<ArrayBuffer>;
+    readonly ranges: Float64Array<ArrayBuffer>;
     readonly toolCallIds: readonly PreparedPart["toolCallId"][];
     readonly toolNames: readonly PreparedPart["toolName"][];
   };
@@ -76,7 +76,7 @@ export class PreparedPacker {
   readonly #numbers = new NumberWriter(Float64Array, FIRST_MESSAGES * WIDTH);
   #roles: string[] = [];
   #types: PreparedPart["type"][] = [];
-  readonly #places = new NumberWriter(Float64Array, 4 * FIRST_MESSAGES);
+  readonly #ranges = new NumberWriter(Float64Array, 4 * FIRST_MESSAGES);
   #toolCallIds: PreparedPart["toolCallId"][] = [];
   #toolNames: PreparedPart["toolName"][] = [];
   readonly #spelled = new SpelledNumbers();
@@ -105,8 +105,8 @@ export class PreparedPacker {
     numbers.write(this.#spelled.count - spelledBefore);
     for (const { type, at, length, toolCallId, toolName } of parts) {
       this.#types.push(type);
-      this.#places.write(at);
-      this.#places.write(length);
+      this.#ranges.write(at);
+      this.#ranges.write(length);
       this.#toolCallIds.push(toolCallId);
       this.#toolNames.push(toolName);
     }
@@ -121,7 +121,7 @@ export class PreparedPacker {
       roles: this.#roles,
       parts: {
         types: this.#types,
-        places: this.#places.finish(),
+        ranges: this.#ranges.finish(),
         toolCallIds: this.#toolCallIds,
         toolNames: this.#toolNames,
       },
@@ -196,7 +196,7 @@ function pickRare({ redaction, payloads, calibration, cacheUsage }: PreparedMess
 /** The buffers that may be handed over. */
 export function listBuffers({ block, numbers, parts, spelled, arrivals }: PackedPrepared): ArrayBuffer[] {
   const ofSpelled = [spelled.bytes.buffer, spelled.ends.buffer, spelled.numbers.buffer];
-  return [block.buffer, numbers.buffer, parts.places.buffer, arrivals.buffer, ...ofSpelled];
+  return [block.buffer, numbers.buffer, parts.ranges.buffer, arrivals.buffer, ...ofSpelled];
 }
 
 const NOTHING_RARE: Rare = { redaction: null, payloads: [], calibration: null, cacheUsage: null };
@@ -341,14 +341,14 @@ class SpelledWords {
 }
 
 function unpackParts(packed: PackedPrepared["parts"], from: number, to: number): PreparedPart[] {
-  const { types, places, toolCallIds, toolNames } = packed;
+  const { types, ranges, toolCallIds, toolNames } = packed;
   const parts: PreparedPart[] = [];
   for (let index = from; index < to; index++) {
     const [toolCallId, toolName] = [toolCallIds[index], toolNames[index]];
     const part: Writable<PreparedPart> = {
       type: types[index] as PreparedPart["type"],
-      at: places[2 * index] as number,
-      length: places[2 * index + 1] as number,
+      at: ranges[2 * index] as number,
+      length: ranges[2 * index + 1] as number,
     };
     if (toolCallId !== undefined) part.toolCallId = toolCallId;
     if (toolName !== undefined) part.toolName = toolName;

@@ -93,7 +93,7 @@ async function remake(engine: EngineState, plan: ForgetPlan): Promise<SummaryRep
     const left = sources.map((item) => withoutForgotten(item, forgotten, made));
     const isEmpty = left.every((item) => item.hidden !== 0 || (item.summary !== null && item.messages === 0));
     const text = isEmpty
-      ? renderPlace(node, engine.clock.now())
+      ? renderGone(node, engine.clock.now())
       : await writeText(engine, node, left, { summaryId, dryRun: true, isExtractive: true });
     const tokens = measure(engine, text.content, node.depth, left);
     made.set(summaryId, {
@@ -158,7 +158,7 @@ function withoutForgotten(
 }
 
 /** Stands where everything was forgotten. */
-function renderPlace(node: SummaryNode, now: number): SummarizeResult {
+function renderGone(node: SummaryNode, now: number): SummarizeResult {
   const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
   const content = `[LCM forgotten] Messages from ${day(node.earliestAt)} to ${day(node.latestAt)} stood here. They were removed on request on ${day(now)}.`;
   return { content, tokens: 0, model: "extractive", level: "extractive" };

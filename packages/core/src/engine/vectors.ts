@@ -88,8 +88,8 @@ function needModel(engine: EngineState): string {
   const { embed, settings } = engine;
   const { model, baseUrl, folder, loader } = settings.embedding;
   if (embed !== null && model !== null) return model;
-  const place = folder !== null && loader !== null ? folder : baseUrl;
-  const missing = Object.entries({ "embedding.baseUrl": place, "embedding.model": model })
+  const location = folder !== null && loader !== null ? folder : baseUrl;
+  const missing = Object.entries({ "embedding.baseUrl": location, "embedding.model": model })
     .filter(([, value]) => value === null)
     .map(([key]) => key);
   const why =

@@ -24,13 +24,13 @@ export interface Vault {
   /** Names the key without saying anything about it. */
   readonly keyId: string;
   commit(salt: Uint8Array, arrival: Uint8Array): Buffer;
-  seal(value: Uint8Array, place: SealedPlace, random: (size: number) => Uint8Array): SealedValue;
+  seal(value: Uint8Array, range: SealedRange, random: (size: number) => Uint8Array): SealedValue;
   /** Null when the value was sealed with another key, for another place, or was changed. */
-  open(value: SealedValue, place: SealedPlace): Buffer | null;
+  open(value: SealedValue, range: SealedRange): Buffer | null;
 }
 
 /** What a sealed value is bound to. The commitment stays with a message wherever it is moved; its number does not. */
-export interface SealedPlace {
+export interface SealedRange {
   readonly commitment: Uint8Array;
   readonly ordinal: number;
   readonly at: number;
@@ -45,19 +45,19 @@ export function createVault(key: Uint8Array): Vault {
   return {
     keyId,
     commit: (salt, arrival) => createHmac("sha256", committing).update(salt).update(arrival).digest(),
-    seal(value, place, random) {
+    seal(value, range, random) {
       const nonce = random(NONCE_BYTES);
-      const cipher = createCipheriv("aes-256-gcm", sealing, nonce).setAAD(renderPlace(place));
+      const cipher = createCipheriv("aes-256-gcm", sealing, nonce).setAAD(renderRange(range));
       const sealed = Buffer.concat([cipher.update(value), cipher.final(), cipher.getAuthTag()]);
-      const { ordinal, at, length } = place;
+      const { ordinal, at, length } = range;
       return { ordinal, at, length, keyId, nonce, sealed };
     },
-    open(value, place) {
+    open(value, range) {
       if (value.keyId !== keyId || value.sealed.byteLength < TAG_BYTES) return null;
       const end = value.sealed.byteLength - TAG_BYTES;
       try {
         const decipher = createDecipheriv("aes-256-gcm", sealing, value.nonce)
-          .setAAD(renderPlace(place))
+          .setAAD(renderRange(range))
           .setAuthTag(value.sealed.subarray(end));
         return Buffer.concat([decipher.update(value.sealed.subarray(0, end)), decipher.final()]);
       } catch {
@@ -68,7 +68,7 @@ export function createVault(key: Uint8Array): Vault {
   };
 }
 
-function renderPlace({ commitment, ordinal, at, length }: SealedPlace): Buffer {
+function renderRange({ commitment, ordinal, at, length }: SealedRange): Buffer {
   return Buffer.concat([Buffer.from(JSON.stringify(["sealed", ordinal, at, length])), commitment]);
 }
 

@@ -29,12 +29,12 @@ export interface Located {
 const NOWHERE: ByteRange = { at: 0, length: 0 };
 
 /** Where the elements of a list stand. */
-export function placeElements(source: JsonSource | null, { value, range }: Located): readonly ByteRange[] {
+export function locateElements(source: JsonSource | null, { value, range }: Located): readonly ByteRange[] {
   return source === null ? (value as readonly unknown[]).map(() => NOWHERE) : listElements(source, range);
 }
 
 /** Where a member of an object stands; null where it has none. */
-export function placeMember(
+export function locateMember(
   source: JsonSource | null,
   { value, range }: Located,
   key: string,
@@ -73,7 +73,7 @@ export function readContent(
       typeof value === "string" ? makeTextPart(range, value, resultOf) : readOther(source, content, resultOf);
     return withBlock(source, [part], value);
   }
-  const ranges = placeElements(source, content);
+  const ranges = locateElements(source, content);
   const [only] = ranges;
   if (ranges.length === 1 && only)
     return readBlock(source, { value: value[0] as unknown, range: only }, resultOf);
@@ -218,8 +218,8 @@ function parseArguments(args: unknown): unknown {
 export function readListedCall(source: JsonSource | null, element: Located): PartDraft[] {
   const block = element.value as JsonObject;
   const results = block["result"];
-  const args = Array.isArray(results) ? placeMember(source, element, "args") : null;
-  const list = args === null ? null : placeMember(source, element, "result");
+  const args = Array.isArray(results) ? locateMember(source, element, "args") : null;
+  const list = args === null ? null : locateMember(source, element, "result");
   if (!Array.isArray(results) || args === null || list === null)
     return withBlock(source, [readToolCall(element.range, block)], block);
   const call = { ...readToolCall(args, block), holdsArguments: true };
@@ -228,7 +228,7 @@ export function readListedCall(source: JsonSource | null, element: Located): Par
   const resultOf = { toolCallId, toolName, isError };
   const parts = withBlock(source, [call], block["args"]);
   let index = 0;
-  for (const range of placeElements(source, { value: results, range: list })) {
+  for (const range of locateElements(source, { value: results, range: list })) {
     const value: unknown = results[index++];
     const isResult = isObject(value) && blockKind(value) === "tool_result";
     const answers = readBlock(source, { value, range }, isResult ? null : resultOf);
@@ -309,7 +309,7 @@ export function withResultPart(
 ): PartDraft[] {
   if (resultOf.toolCallId === undefined || parts.some((part) => part.type === "tool_result")) return parts;
   const idKey = RESULT_ID_KEYS.find((key) => Object.hasOwn(owner.value as JsonObject, key));
-  const idRange = idKey === undefined ? null : placeMember(source, owner, idKey);
+  const idRange = idKey === undefined ? null : locateMember(source, owner, idKey);
   return idRange ? [makePart(idRange, "tool_result", NO_TEXT, resultOf), ...parts] : parts;
 }
 

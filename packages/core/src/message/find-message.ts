@@ -6,7 +6,7 @@
  * Invariant: a line that names no speaker, or names one and holds nothing said, is no message.
  */
 import type { Role } from "../model/message.ts";
-import { placeMember, type Located } from "./blocks.ts";
+import { locateMember, type Located } from "./blocks.ts";
 import type { JsonSource } from "./json-spans.ts";
 import { isObject, type JsonObject } from "../text/json-object.ts";
 
@@ -100,7 +100,7 @@ type Body = Located & { readonly value: JsonObject };
 function findBody(source: JsonSource | null, root: JsonObject, located: Located): Body {
   const { message } = root;
   const isOutside = isObject(message) && holdsWords(message) && !holdsWords(root);
-  const range = isOutside ? placeMember(source, located, "message") : null;
+  const range = isOutside ? locateMember(source, located, "message") : null;
   return isOutside && range ? { value: message, range } : { value: root, range: located.range };
 }
 
@@ -119,12 +119,12 @@ function findInside(source: JsonSource | null, root: JsonObject, located: Locate
   for (const [key, items] of ENVELOPES) {
     const inner = root[key];
     if (!isObject(inner)) continue;
-    const range = placeMember(source, located, key);
+    const range = locateMember(source, located, key);
     if (!range) continue;
-    const place = { value: inner, range };
+    const inside = { value: inner, range };
     const rawRole = inner["role"];
-    if (typeof rawRole === "string") return { ...place, rawRole, role: roleOf(rawRole), shape: "message" };
-    const found = findItem(inner, place, items) ?? findPiece(source, inner, place);
+    if (typeof rawRole === "string") return { ...inside, rawRole, role: roleOf(rawRole), shape: "message" };
+    const found = findItem(inner, inside, items) ?? findPiece(source, inner, inside);
     if (found) return found;
   }
   return null;
@@ -138,7 +138,7 @@ function findItem(object: JsonObject, { range }: Located, items: Roles): FoundMe
 
 function findPiece(source: JsonSource | null, event: JsonObject, located: Located): FoundMessage | null {
   const { part } = event;
-  const range = event["type"] === PIECE_TYPE && isObject(part) ? placeMember(source, located, "part") : null;
+  const range = event["type"] === PIECE_TYPE && isObject(part) ? locateMember(source, located, "part") : null;
   if (!range || !isObject(part)) return null;
   return { value: part, range, rawRole: PIECE_TYPE, role: "assistant", shape: "block" };
 }
@@ -149,14 +149,14 @@ function findBySpeaker(source: JsonSource | null, root: JsonObject, located: Loc
   if ("parentUuid" in root || root["subtype"] !== undefined) return null;
   const { type, data } = root;
   if (typeof type !== "string") return null;
-  const range = isObject(data) ? placeMember(source, located, "data") : null;
-  const place = isObject(data) && range ? { value: data, range } : { value: root, range: located.range };
-  if (type === COMPLETION_TYPE && place.value !== root)
-    return { ...place, rawRole: type, role: "tool", shape: "result" };
+  const range = isObject(data) ? locateMember(source, located, "data") : null;
+  const inside = isObject(data) && range ? { value: data, range } : { value: root, range: located.range };
+  if (type === COMPLETION_TYPE && inside.value !== root)
+    return { ...inside, rawRole: type, role: "tool", shape: "result" };
   const role = Object.hasOwn(SPEAKER_TYPES, type) ? (SPEAKER_TYPES[type] as Role) : roleOfStep(root);
-  return role === null || !holdsWords(place.value)
+  return role === null || !holdsWords(inside.value)
     ? null
-    : { ...place, rawRole: type, role, shape: "message" };
+    : { ...inside, rawRole: type, role, shape: "message" };
 }
 
 /** Steps of an agent say where they come from: what the model did beside speaking is what a tool gave back. */

@@ -12,8 +12,8 @@ import { blockKind } from "./block-kinds.ts";
 import {
   makeReasoningPart,
   makeTextPart,
-  placeElements,
-  placeMember,
+  locateElements,
+  locateMember,
   readBlock,
   readContent,
   readListedCall,
@@ -144,7 +144,7 @@ function readMessageParts(source: JsonSource | null, found: FoundMessage, role: 
 }
 
 function locate(source: JsonSource | null, found: FoundMessage, key: string): Located | null {
-  const range = placeMember(source, found, key);
+  const range = locateMember(source, found, key);
   return range ? { value: found.value[key], range } : null;
 }
 
@@ -155,7 +155,7 @@ function locateText(
   key: string,
 ): (Located & { readonly value: string }) | null {
   const value = found.value[key];
-  const range = typeof value === "string" && value !== "" ? placeMember(source, found, key) : null;
+  const range = typeof value === "string" && value !== "" ? locateMember(source, found, key) : null;
   return range ? { value: value as string, range } : null;
 }
 
@@ -186,7 +186,7 @@ function addThoughts(parts: PartDraft[], source: JsonSource | null, found: Found
   const list = locate(source, found, "thoughts");
   if (list === null || !Array.isArray(list.value)) return;
   let index = 0;
-  for (const range of placeElements(source, list)) {
+  for (const range of locateElements(source, list)) {
     const thought: unknown = list.value[index++];
     if (!isObject(thought)) continue;
     const text = ["subject", "description"]
@@ -205,7 +205,7 @@ function addCalls(parts: PartDraft[], source: JsonSource | null, found: FoundMes
     const list = locate(source, found, key);
     if (!list || !Array.isArray(list.value)) continue;
     let index = 0;
-    for (const range of placeElements(source, list)) {
+    for (const range of locateElements(source, list)) {
       const value: unknown = list.value[index++];
       if (isObject(value)) parts.push(...readListedCall(source, { value, range }));
     }
@@ -239,7 +239,7 @@ function readLooseText(source: JsonSource, root: Located): PartDraft[] {
   for (const key of ["content", "summary", "text"]) {
     const member = value[key];
     const isText = typeof member === "string" || (key === "content" && Array.isArray(member));
-    const memberRange = isText ? placeMember(source, root, key) : null;
+    const memberRange = isText ? locateMember(source, root, key) : null;
     if (memberRange) parts.push(...readContent(source, { value: member, range: memberRange }, null));
   }
   return parts;

@@ -142,7 +142,7 @@ export async function gatherPassages(
     .map(({ id }) => id);
   // Below named summaries everything is meant; what the question does not find comes after what it finds, in order.
   const order = below === null ? ranked : [...new Set([...ranked, ...below.messageIds])];
-  const bounded = boundConversations(order, (id) => found.places.get(id)?.conversationId ?? null);
+  const bounded = boundConversations(order, (id) => found.candidates.get(id)?.conversationId ?? null);
   const cut = await cutPassages(own, query, bounded.ids, scope, tokenCap);
   const summaries = new Set<string>(below?.summaryIds ?? []);
   for (const { messageId } of cut.sources)

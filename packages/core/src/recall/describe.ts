@@ -362,12 +362,12 @@ async function describeRun(
   }
   const ids = first === last ? [first] : await store.listRun(start.messageId, end.messageId);
   if (!(await areGranted(store, reach.grant, ids))) throw notFound(id, reach, request);
-  const place = readPlace(request.after);
-  const from = Math.max(0, ids.indexOf(place.messageId));
+  const left = readLeft(request.after);
+  const from = Math.max(0, ids.indexOf(left.messageId));
   const shown: DescribedMessage[] = [];
   let room = tokenCap;
   let at = from;
-  let textFrom = place.textFrom;
+  let textFrom = left.textFrom;
   for (; at < ids.length && room > 0;) {
     const texts = await store.readTexts(ids.slice(at, at + RUN_PAGE), readScope(reach));
     for (const text of texts) {
@@ -458,7 +458,7 @@ function readAfter(after: string | undefined): number {
   throw badPage(after);
 }
 
-function readPlace(after: string | undefined): { messageId: number; textFrom: number } {
+function readLeft(after: string | undefined): { messageId: number; textFrom: number } {
   if (after === undefined) return { messageId: 0, textFrom: 0 };
   const found = /^msg_(\d+)@(\d+)$/.exec(after);
   if (found) return { messageId: Number(found[1]), textFrom: Number(found[2]) };

@@ -4,14 +4,14 @@
  * common, documents that hold two of them are looked for instead. Who said a message counts where the question names a speaker or its asker; of the
  * best messages the short ones are read, because the answer to a question stands beside it.
  */
-import type { DocumentPlace, RecallScope } from "../store/recall.ts";
+import type { CandidateDocument, RecallScope } from "../store/recall.ts";
 import type { ClueListing, DocumentKind } from "../store/text-index.ts";
 import { buildClues, buildNameClues, isNearDate, nameClue } from "../text/index.ts";
 import type { NamedDate, Query, QueryClue, TextClue } from "../text/index.ts";
 import { IdSet } from "./id-set.ts";
 import type { ReadonlyIds } from "./id-set.ts";
 import type { FindStore } from "./own-words.ts";
-import { DATE_WEIGHT, NEIGHBOUR_REACH, rankPlaces, selectSeeds } from "./rank.ts";
+import { DATE_WEIGHT, NEIGHBOUR_REACH, rankCandidates, selectSeeds } from "./rank.ts";
 import type { FoundClue, RankedDocument } from "./rank.ts";
 
 /** A word in more documents than this is too common to bring one in. */
@@ -42,7 +42,7 @@ export interface FindRequest {
 export interface FoundDocuments {
   /** Best first. */
   readonly ranked: readonly RankedDocument[];
-  readonly places: ReadonlyMap<number, DocumentPlace>;
+  readonly candidates: ReadonlyMap<number, CandidateDocument>;
   /** Documents that hold anything that was asked for, and those among them that hold all of it, newest first; ranked or not. */
   readonly holding: ReadonlyIds;
   readonly complete: readonly number[];
@@ -54,7 +54,7 @@ export interface FoundDocuments {
 
 const NOTHING: FoundDocuments = {
   ranked: [],
-  places: new Map(),
+  candidates: new Map(),
   holding: new Set(),
   complete: [],
   isExact: true,
@@ -85,23 +85,32 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   const seeds = selectSeeds([...rare, ...paired], total, SEEDS);
   const pending = answer.pendingIds.length;
   if (seeds.length === 0) return { ...NOTHING, pending };
-  const places = await store.readPlaces({
+  const candidates = await store.readCandidates({
     kind,
     ids: seeds,
     reach: kind === "message" ? NEIGHBOUR_REACH : 0,
     scope,
   });
-  await addTested(store, kind, sought, listings, places);
-  const others = kind === "message" ? await findOthers(store, request, listings, places, total) : undefined;
+  await addTested(store, kind, sought, listings, candidates);
+  const others =
+    kind === "message" ? await findOthers(store, request, listings, candidates, total) : undefined;
   const question = { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion, others };
-  const first = rankPlaces(question, places, total);
-  const asking = kind === "message" && query.isQuestion ? await findAsking(store, first, places, scope) : [];
+  const first = rankCandidates(question, candidates, total);
+  const asking =
+    kind === "message" && query.isQuestion ? await findAsking(store, first, candidates, scope) : [];
   const ranked =
-    asking.length === 0 ? first : rankPlaces({ ...question, asking: new Set(asking) }, places, total);
-  const known = new Map(places.map((place) => [place.id, place]));
+    asking.length === 0 ? first : rankCandidates({ ...question, asking: new Set(asking) }, candidates, total);
+  const known = new Map(candidates.map((candidate) => [candidate.id, candidate]));
   const holding = new IdSet(whole.map((clue) => listingOf(listings, clue).ids));
   const isExact = [...listings.values()].every(({ listedFrom }) => listedFrom === null);
-  return { ranked, places: known, holding, complete: intersect(whole, listings, ranked), isExact, pending };
+  return {
+    ranked,
+    candidates: known,
+    holding,
+    complete: intersect(whole, listings, ranked),
+    isExact,
+    pending,
+  };
 }
 
 /** What others said, where the question names a speaker of the same session, or is about its asker. */
@@ -109,7 +118,7 @@ async function findOthers(
   store: FindStore,
   { kind, query, scope, commonAbove = COMMON_ABOVE }: FindRequest,
   listings: Listings,
-  places: readonly DocumentPlace[],
+  candidates: readonly CandidateDocument[],
   total: number,
 ): Promise<Set<number>> {
   const isSpeaker = ({ frequency }: ClueListing): boolean => frequency >= SPEAKER_SHARE * total;
@@ -120,25 +129,30 @@ async function findOthers(
     clues.length === 0 ? [] : (await store.findClues({ kind, clues, scope, limit: commonAbove })).listings;
   const named = new IdSet(spoken.filter(isSpeaker).map(({ ids }) => ids));
   return new Set([
-    ...listOthers(places, ({ id }) => named.has(id)),
-    ...(query.isAboutAsker ? listOthers(places, ({ role }) => role === ASKER_ROLE) : []),
+    ...listOthers(candidates, ({ id }) => named.has(id)),
+    ...(query.isAboutAsker ? listOthers(candidates, ({ role }) => role === ASKER_ROLE) : []),
   ]);
 }
 
 /** The documents of another speaker in sessions where the one who is meant speaks. */
-function listOthers(places: readonly DocumentPlace[], isMeant: (place: DocumentPlace) => boolean): number[] {
-  const groups = new Set(places.filter(isMeant).map(({ group }) => group));
-  return places.filter((place) => groups.has(place.group) && !isMeant(place)).map(({ id }) => id);
+function listOthers(
+  candidates: readonly CandidateDocument[],
+  isMeant: (candidate: CandidateDocument) => boolean,
+): number[] {
+  const groups = new Set(candidates.filter(isMeant).map(({ group }) => group));
+  return candidates
+    .filter((candidate) => groups.has(candidate.group) && !isMeant(candidate))
+    .map(({ id }) => id);
 }
 
 /** Those of the best documents that end with a question. */
 async function findAsking(
   store: FindStore,
   ranked: readonly RankedDocument[],
-  places: readonly DocumentPlace[],
+  candidates: readonly CandidateDocument[],
   scope: RecallScope,
 ): Promise<number[]> {
-  const short = new Set(places.filter(({ words }) => words <= QUESTION_WORDS).map(({ id }) => id));
+  const short = new Set(candidates.filter(({ words }) => words <= QUESTION_WORDS).map(({ id }) => id));
   const ids = ranked.slice(0, READ_FOR_QUESTIONS).flatMap(({ id }) => (short.has(id) ? id : []));
   const texts = await store.readTexts(ids, scope);
   return texts
@@ -180,14 +194,14 @@ async function addTested(
   kind: DocumentKind,
   sought: ReadonlyMap<string, TextClue>,
   listings: Listings,
-  places: readonly DocumentPlace[],
+  candidates: readonly CandidateDocument[],
 ): Promise<void> {
   const common = [...sought].filter(([name]) => listings.get(name)?.listedFrom !== null);
   if (common.length === 0) return;
   const found = await store.testClues({
     kind,
     clues: common.map(([, clue]) => clue),
-    ids: places.map(({ id }) => id),
+    ids: candidates.map(({ id }) => id),
   });
   for (const [at, [name]] of common.entries()) {
     const listing = listings.get(name) as ClueListing;

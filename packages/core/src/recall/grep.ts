@@ -167,7 +167,7 @@ interface Candidate {
 /** Documents of which only the time is known for all. */
 interface DatedDocuments
   extends Pick<FoundDocuments, "ranked" | "holding">, Partial<Pick<FusedDocuments, "near" | "worded">> {
-  readonly places: ReadonlyMap<number, { readonly createdAt: number; readonly position?: number }>;
+  readonly candidates: ReadonlyMap<number, { readonly createdAt: number; readonly position?: number }>;
 }
 
 interface FoundOfKind {
@@ -306,13 +306,13 @@ async function addUnranked(
   documents: FoundDocuments,
   scope: RecallScope,
 ): Promise<DatedDocuments> {
-  const ids = documents.complete.filter((id) => !documents.places.has(id)).slice(0, MAX_UNRANKED);
+  const ids = documents.complete.filter((id) => !documents.candidates.has(id)).slice(0, MAX_UNRANKED);
   if (ids.length === 0) return documents;
   const written = await store.readTimes({ kind, ids, scope });
   return {
     ...documents,
     ranked: [...documents.ranked, ...written.map(({ id }) => ({ id, score: 0, complete: true }))],
-    places: new Map([...documents.places, ...written.map((time) => [time.id, time] as const)]),
+    candidates: new Map([...documents.candidates, ...written.map((time) => [time.id, time] as const)]),
   };
 }
 
@@ -322,7 +322,7 @@ function chooseCandidates(
   query: Query,
   isStrict: boolean,
 ): Candidate[] {
-  const { ranked, places, holding } = documents;
+  const { ranked, candidates, holding } = documents;
   const best = ranked[0]?.score ?? 1;
   return keepOrder(ranked)
     .filter(({ id, complete }) => (isStrict ? complete : query.isQuestion || holding.has(id)))
@@ -332,8 +332,8 @@ function chooseCandidates(
       // Scores of messages and of summaries have other scales; what counts is how near each is to the best of its kind.
       score: score / best - rank * 1e-9,
       foundBy: nameRules(documents, id),
-      createdAt: places.get(id)?.createdAt ?? 0,
-      position: (kind === "message" ? places.get(id)?.position : undefined) ?? 0,
+      createdAt: candidates.get(id)?.createdAt ?? 0,
+      position: (kind === "message" ? candidates.get(id)?.position : undefined) ?? 0,
     }));
 }
 

@@ -7,7 +7,7 @@
  */
 import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
-import type { DocumentPlace, MessageText, RecallScope, RecallStore } from "../store/recall.ts";
+import type { CandidateDocument, MessageText, RecallScope, RecallStore } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.ts";
 import { holdsClue, readTextTerms } from "../text/index.ts";
@@ -16,7 +16,7 @@ import type { TextClue, TextTerms } from "../text/index.ts";
 /** What finding documents asks of a store. */
 export interface FindStore extends Pick<
   RecallStore,
-  "findClues" | "testClues" | "findWritten" | "readPlaces" | "readTexts"
+  "findClues" | "testClues" | "findWritten" | "readCandidates" | "readTexts"
 > {
   /** What was said in a message. */
   textOf(message: Pick<MessageText, "messageId" | "bytes">): string;
@@ -126,9 +126,9 @@ export class OwnWords implements FindStore {
     return this.#dropSilent(written, ({ messageId }) => messageId);
   }
 
-  async readPlaces(request: Parameters<RecallStore["readPlaces"]>[0]): Promise<DocumentPlace[]> {
-    const places = await this.#store.readPlaces(request);
-    return request.kind === "message" ? this.#dropSilent(places, ({ id }) => id) : places;
+  async readCandidates(request: Parameters<RecallStore["readCandidates"]>[0]): Promise<CandidateDocument[]> {
+    const candidates = await this.#store.readCandidates(request);
+    return request.kind === "message" ? this.#dropSilent(candidates, ({ id }) => id) : candidates;
   }
 
   /** Drops messages that hold nothing but recall parts. */

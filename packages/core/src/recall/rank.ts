@@ -23,7 +23,7 @@ export interface FoundClue {
 }
 
 /** A document that may be ranked, and where it stands. */
-export interface Place {
+export interface Candidate {
   readonly id: number;
   /** What belongs together: a session. Only places of one group are neighbours. */
   readonly group: number;
@@ -144,24 +144,24 @@ function numberDocuments(clues: readonly FoundClue[]): Slots {
 
 /** Where the places of one question stand, in order of group and position. */
 interface Layout {
-  readonly places: readonly Place[];
+  readonly candidates: readonly Candidate[];
   /** Documents that end with a question. */
   readonly asking: ReadonlySet<number>;
   /** Where the documents of a list stand. Remembered, because a clue belongs to the whole and to one of its parts. */
   find(ids: readonly number[]): readonly number[];
 }
 
-function layOut(places: readonly Place[], asking: ReadonlySet<number>): Layout {
-  const ordered = places.toSorted((a, b) => a.group - b.group || a.position - b.position);
+function layOut(candidates: readonly Candidate[], asking: ReadonlySet<number>): Layout {
+  const ordered = candidates.toSorted((a, b) => a.group - b.group || a.position - b.position);
   const indexOf = new Map(ordered.map(({ id }, index) => [id, index]));
   const found = new Map<readonly number[], readonly number[]>();
   return {
-    places: ordered,
+    candidates: ordered,
     asking,
     find(ids) {
-      let places = found.get(ids);
-      if (places === undefined) found.set(ids, (places = findIndexes(indexOf, ids)));
-      return places;
+      let candidates = found.get(ids);
+      if (candidates === undefined) found.set(ids, (candidates = findIndexes(indexOf, ids)));
+      return candidates;
     },
   };
 }
@@ -175,27 +175,28 @@ function findIndexes(indexOf: ReadonlyMap<number, number>, ids: readonly number[
 
 /** What one clue counts at each place, 0 where it is not. */
 function countClue(layout: Layout, clue: FoundClue): Float64Array {
-  const counts = new Float64Array(layout.places.length);
-  for (const at of layout.find(clue.ids)) counts[at] = shareInLength((layout.places[at] as Place).words);
+  const counts = new Float64Array(layout.candidates.length);
+  for (const at of layout.find(clue.ids))
+    counts[at] = shareInLength((layout.candidates[at] as Candidate).words);
   return counts;
 }
 
 /** Adds to each place what its neighbours know better than itself. */
 function spreadClue(layout: Layout, counts: Float64Array): Float64Array {
   const spread = Float64Array.from(counts);
-  const { places } = layout;
-  for (let at = 0; at < places.length; at++) {
+  const { candidates } = layout;
+  for (let at = 0; at < candidates.length; at++) {
     const count = counts[at] as number;
     if (count === 0) continue;
     for (let other = at - NEIGHBOUR_REACH; other <= at + NEIGHBOUR_REACH; other++) {
-      const share = shareBetween(places[at] as Place, places[other], layout.asking);
+      const share = shareBetween(candidates[at] as Candidate, candidates[other], layout.asking);
       if (share * count > (spread[other] ?? Infinity)) spread[other] = share * count;
     }
   }
   return spread;
 }
 
-function shareBetween(one: Place, other: Place | undefined, asking: ReadonlySet<number>): number {
+function shareBetween(one: Candidate, other: Candidate | undefined, asking: ReadonlySet<number>): number {
   if (other === undefined || other.group !== one.group) return 0;
   const distance = other.position - one.position;
   if (distance === 1 && asking.has(one.id)) return ANSWER_SHARE;
@@ -203,9 +204,9 @@ function shareBetween(one: Place, other: Place | undefined, asking: ReadonlySet<
 }
 
 /** Scores every place of a layout for one question. */
-function scorePlaces(layout: Layout, clues: readonly FoundClue[], total: number): Float64Array {
-  const own = new Float64Array(layout.places.length);
-  const around = new Float64Array(layout.places.length);
+function scoreCandidates(layout: Layout, clues: readonly FoundClue[], total: number): Float64Array {
+  const own = new Float64Array(layout.candidates.length);
+  const around = new Float64Array(layout.candidates.length);
   for (const clue of clues) {
     const worth = worthOf(clue, total);
     if (worth === 0) continue;
@@ -217,11 +218,11 @@ function scorePlaces(layout: Layout, clues: readonly FoundClue[], total: number)
     }
   }
   const best = new Map<number, number>();
-  layout.places.forEach(({ group }, at) =>
+  layout.candidates.forEach(({ group }, at) =>
     best.set(group, Math.max(best.get(group) ?? 0, own[at] as number)),
   );
   return around.map(
-    (score, at) => score + SESSION_SHARE * (best.get((layout.places[at] as Place).group) ?? 0),
+    (score, at) => score + SESSION_SHARE * (best.get((layout.candidates[at] as Candidate).group) ?? 0),
   );
 }
 
@@ -244,11 +245,11 @@ function fuseParts(whole: Float64Array, parts: readonly Float64Array[]): Float64
 
 function findComplete(layout: Layout, clues: readonly FoundClue[]): Set<number> {
   const required = clues.filter((clue) => clue.required);
-  const held = new Uint16Array(layout.places.length);
+  const held = new Uint16Array(layout.candidates.length);
   for (const { ids } of required) for (const at of layout.find(ids)) held[at] = (held[at] as number) + 1;
-  const isComplete = (_place: Place, at: number): boolean =>
+  const isComplete = (_candidate: Candidate, at: number): boolean =>
     required.length > 0 && held[at] === required.length;
-  return new Set(layout.places.filter(isComplete).map(({ id }) => id));
+  return new Set(layout.candidates.filter(isComplete).map(({ id }) => id));
 }
 
 /**
@@ -260,7 +261,7 @@ function findComplete(layout: Layout, clues: readonly FoundClue[]): Set<number> 
  * @param places the documents found and their neighbours within {@link NEIGHBOUR_REACH}; each id once.
  * @param total how many documents the searched scope has.
  */
-export function rankPlaces(
+export function rankCandidates(
   question: {
     readonly clues: readonly FoundClue[];
     readonly parts?: readonly (readonly FoundClue[])[];
@@ -268,30 +269,30 @@ export function rankPlaces(
     readonly others?: ReadonlySet<number>;
     readonly asking?: ReadonlySet<number>;
   },
-  places: readonly Place[],
+  candidates: readonly Candidate[],
   total: number,
 ): RankedDocument[] {
   const { others, asking = new Set() } = question;
-  const layout = layOut(places, asking);
-  const whole = scorePlaces(layout, question.clues, total);
-  const parts = (question.parts ?? []).map((clues) => scorePlaces(layout, clues, total));
+  const layout = layOut(candidates, asking);
+  const whole = scoreCandidates(layout, question.clues, total);
+  const parts = (question.parts ?? []).map((clues) => scoreCandidates(layout, clues, total));
   const scores = parts.length > 1 ? fuseParts(whole, parts) : whole;
   const complete = findComplete(layout, question.clues);
-  const ranked = layout.places.map((place, at) => ({
-    place,
-    id: place.id,
-    score: (scores[at] as number) * (others?.has(place.id) ? OTHER_SHARE : 1),
-    complete: complete.has(place.id),
+  const ranked = layout.candidates.map((candidate, at) => ({
+    candidate,
+    id: candidate.id,
+    score: (scores[at] as number) * (others?.has(candidate.id) ? OTHER_SHARE : 1),
+    complete: complete.has(candidate.id),
   }));
   const tier = (document: RankedDocument): number => (question.needsAll && document.complete ? 1 : 0);
   return ranked
     .filter(({ score }) => score > 0)
-    .toSorted((a, b) => tier(b) - tier(a) || b.score - a.score || compareSaid(a.place, b.place))
+    .toSorted((a, b) => tier(b) - tier(a) || b.score - a.score || compareSaid(a.candidate, b.candidate))
     .map(({ id, score, complete: isComplete }) => ({ id, score, complete: isComplete }));
 }
 
 /** Among equals the first to say it comes first. Ids decide last: a server gives them out in any order. */
-const compareSaid = (a: Place, b: Place): number =>
+const compareSaid = (a: Candidate, b: Candidate): number =>
   (a.createdAt ?? 0) - (b.createdAt ?? 0) || a.position - b.position || a.id - b.id;
 
 /**

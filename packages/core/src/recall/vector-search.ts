@@ -71,16 +71,19 @@ export async function fuseDocuments(
   nearest: readonly Neighbour[],
   options: { readonly scope: RecallScope; readonly needsAll: boolean },
 ): Promise<FusedDocuments> {
-  const unknown = nearest.map(({ id }) => id).filter((id) => !documents.places.has(id));
+  const unknown = nearest.map(({ id }) => id).filter((id) => !documents.candidates.has(id));
   const added =
     unknown.length === 0
       ? []
-      : await store.readPlaces({ kind: "message", ids: unknown, reach: 0, scope: options.scope });
-  const places = new Map([...documents.places, ...added.map((place) => [place.id, place] as const)]);
-  const near = nearest.map(({ id }) => id).filter((id) => places.has(id));
+      : await store.readCandidates({ kind: "message", ids: unknown, reach: 0, scope: options.scope });
+  const candidates = new Map([
+    ...documents.candidates,
+    ...added.map((candidate) => [candidate.id, candidate] as const),
+  ]);
+  const near = nearest.map(({ id }) => id).filter((id) => candidates.has(id));
   return {
     ...documents,
-    places,
+    candidates,
     ranked: fuseByRank(documents.ranked, near, options.needsAll),
     holding: joinIds(documents.holding, near),
     near: new Set(near),

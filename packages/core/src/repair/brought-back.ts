@@ -91,11 +91,11 @@ function readReceipts(databasePath: string): Forgotten[] {
 
 async function withArchive<T>(
   { openEngine }: ArchiveAccess,
-  place: ArchiveLocation,
+  location: ArchiveLocation,
   { readOnly }: { readOnly: boolean },
   work: (engine: Engine) => Promise<T>,
 ): Promise<T> {
-  const engine = await openEngine({ ...place, readOnly, create: false, thread: false });
+  const engine = await openEngine({ ...location, readOnly, create: false, thread: false });
   try {
     return await work(engine);
   } finally {

@@ -18,8 +18,8 @@ export function nameLocally(database: string): string {
   if (!isServerAddress(database)) return database;
   const url = new URL(hidePassword(database).replace("@/", "@localhost/"));
   const parameter = (name: string): string => url.searchParams.get(name) ?? "";
-  const place = `${url.host}${url.pathname} ${parameter("host")} ${parameter("port")}`;
-  const name = createHash("sha256").update(place).digest("hex").slice(0, 12);
+  const location = `${url.host}${url.pathname} ${parameter("host")} ${parameter("port")}`;
+  const name = createHash("sha256").update(location).digest("hex").slice(0, 12);
   const folder = findStateDir(process.env).path;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return join(folder, `lcm-${name}`);

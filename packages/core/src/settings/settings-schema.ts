@@ -15,8 +15,8 @@ export function settingsJsonSchema(): JsonSchema {
   for (const key of SETTING_KEYS) {
     const setting = getSetting(key);
     const [section, rest] = key.split(".");
-    const place = rest === undefined ? properties : (sections[section!] ??= {});
-    place[rest ?? key] = { ...setting.type.schema, description: describeForHost(key) };
+    const home = rest === undefined ? properties : (sections[section!] ??= {});
+    home[rest ?? key] = { ...setting.type.schema, description: describeForHost(key) };
     for (const alias of setting.aliases) {
       properties[alias] = { ...setting.type.schema, description: `Older name of ${key}.` };
     }

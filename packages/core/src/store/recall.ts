@@ -18,7 +18,7 @@ export interface RecallParts {
 }
 
 /** A document and where it stands. */
-export interface DocumentPlace {
+export interface CandidateDocument {
   readonly id: number;
   readonly conversationId: number;
   /** Documents of one group that follow each other have numbers that follow each other. */
@@ -92,12 +92,12 @@ export interface RecallStore extends TextIndex {
     limit: number;
   }): Promise<{ messageId: number; createdAt: number }[]>;
   /** The places of the given documents and of those up to `reach` beside them; what lies outside the scope is left out. */
-  readPlaces(request: {
+  readCandidates(request: {
     kind: DocumentKind;
     ids: readonly number[];
     reach: number;
     scope: RecallScope;
-  }): Promise<DocumentPlace[]>;
+  }): Promise<CandidateDocument[]>;
   /** When the given documents were written; what lies outside the scope is left out. */
   readTimes(request: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope }): Promise<DatedId[]>;
   /** Those of the given messages that hold calls or results of our own tools. */

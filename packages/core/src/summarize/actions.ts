@@ -149,13 +149,13 @@ function dropDirectoryChange(line: string): string {
 function describeSearch(name: string, args: Arguments): Action | null {
   const query = pickText(args, QUERY_KEYS);
   if (query === null || OLD_KEYS.some((key) => key in args)) return null;
-  const place = pickText(args, FILE_KEYS);
+  const file = pickText(args, FILE_KEYS);
   const isListing = /glob|find|list/i.test(name);
   return {
     verb: isListing ? "looked" : "searched",
     target: cutAtWord(firstLine(query), 120),
     targetKind: "query",
-    detail: place === null ? "" : ` in ${place}`,
+    detail: file === null ? "" : ` in ${file}`,
     body: query,
   };
 }

@@ -47,9 +47,9 @@ function scoreOf(term: Term, sources: number): number {
   const age = sources <= 1 ? 0 : (sources - 1 - term.last) / (sources - 1);
   const use = Math.log1p(2 * term.spoken + 0.5 * term.seen) + (term.byUser ? 0.5 : 0);
   const freshness = 1 - RECENCY + RECENCY * Math.exp(-age / HALF_LIFE);
-  const isPlace = term.kind === "path" && !FILE.test(term.text);
+  const isFolder = term.kind === "path" && !FILE.test(term.text);
   return (
-    (use * freshness * (isPlace ? PLACE_FACTOR : 1) * (isPassing(term) ? PASSING_FACTOR : 1)) /
+    (use * freshness * (isFolder ? FOLDER_FACTOR : 1) * (isPassing(term) ? PASSING_FACTOR : 1)) /
     term.text.length ** LENGTH_POWER
   );
 }
@@ -62,7 +62,7 @@ const isPassing = ({ spoken, seen }: Term): boolean => spoken === 0 && seen < 2;
 
 const PASSING_FACTOR = 0.35;
 /** Folders and branches say less than files. */
-const PLACE_FACTOR = 0.5;
+const FOLDER_FACTOR = 0.5;
 
 const HASH = /^(?=.*\d)(?=.*[a-f])[0-9a-f]{7,40}$/;
 /** A number of an order, a lot or a ticket: not a name unless somebody speaks of it. */

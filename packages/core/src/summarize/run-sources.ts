@@ -26,7 +26,7 @@ export function readSources(run: readonly RunItem[]): RunSource[] {
   return read.flatMap(({ item, view }, at): RunSource[] => {
     if (item.summary !== null) return [readSummary(item.summary)];
     if (item.bytes === null || view === null) return [];
-    const parts = view.parts.filter((_part, place) => !recall[at]?.has(place));
+    const parts = view.parts.filter((_part, ordinal) => !recall[at]?.has(ordinal));
     if (parts.length === 0 && view.parts.length > 0) return [];
     return [readMessage(item, item.bytes, { ...view, parts })];
   });

@@ -492,15 +492,15 @@ class UnitCutter {
 
   /** Declarations, a few at a time, and pieces of what was written: what a run is told by where there is room. */
   #pushOutline(group: ActionGroup): void {
-    const place = group.action.targetKind === "file" ? `\`${baseName(group.action.target)}\`` : "code found";
+    const where = group.action.targetKind === "file" ? `\`${baseName(group.action.target)}\`` : "code found";
     for (const isOwn of [true, false]) {
       const signatures = [...group.signatures].filter(([, own]) => own === isOwn).map(([text]) => text);
       for (let i = 0; i < signatures.length; i += OUTLINE_STEP) {
         const list = signatures.slice(i, i + OUTLINE_STEP).map((text) => `\`${text}\``);
-        this.#pushDetail(group, `${place} ${isOwn ? "got" : "has"} ${list.join(", ")}`);
+        this.#pushDetail(group, `${where} ${isOwn ? "got" : "has"} ${list.join(", ")}`);
       }
     }
-    for (const piece of group.written) this.#pushDetail(group, `${place} now says \`${piece}\``);
+    for (const piece of group.written) this.#pushDetail(group, `${where} now says \`${piece}\``);
   }
 
   #pushDetail({ source, moment, speaker, order, at }: ActionGroup, head: string): void {

@@ -118,24 +118,24 @@ function render(text: string, range: TextRange, matches: readonly TermMatch[]): 
   const tail = text.slice(range.end).trim() === "" ? "" : ELLIPSIS;
   let out = lead;
   /** Where each unit of the passage went: white space shrinks. */
-  const places = new Int32Array(range.end - range.start + 1);
+  const offsets = new Int32Array(range.end - range.start + 1);
   for (let at = range.start; at < range.end; at++) {
     const isSpace = /\s/.test(text[at] as string);
     const atStart = out.length === lead.length;
     if (isSpace && (atStart || out.endsWith(" "))) {
-      places[at - range.start] = out.length;
+      offsets[at - range.start] = out.length;
       continue;
     }
-    places[at - range.start] = out.length;
+    offsets[at - range.start] = out.length;
     out += isSpace ? " " : text[at];
   }
-  places[range.end - range.start] = out.length;
+  offsets[range.end - range.start] = out.length;
   const body = out.trimEnd();
   const ranges = matches
     .filter(({ start, end }) => start >= range.start && end <= range.end)
     .map(({ start, end }) => ({
-      start: places[start - range.start] as number,
-      end: Math.min(body.length, places[end - range.start] as number),
+      start: offsets[start - range.start] as number,
+      end: Math.min(body.length, offsets[end - range.start] as number),
     }));
   return { text: body + tail, ranges: mergeRanges(ranges) };
 }

@@ -29,14 +29,14 @@ function writeKey(folder: TemporaryFolder, key = KEY, name = "key"): string {
   return path;
 }
 
-interface Place {
+interface Where {
   readonly database: string;
   readonly keyFile?: string;
   readonly values?: "drop" | "seal" | "seal-or-drop";
   readonly patterns?: readonly string[];
 }
 
-const settingsOf = ({ database, keyFile = "", values = "seal", patterns = ["hunter\\S+"] }: Place) =>
+const settingsOf = ({ database, keyFile = "", values = "seal", patterns = ["hunter\\S+"] }: Where) =>
   resolveSettings({
     env: {},
     config: {
@@ -49,7 +49,7 @@ const settingsOf = ({ database, keyFile = "", values = "seal", patterns = ["hunt
   }).settings;
 
 async function open(
-  place: Place,
+  place: Where,
   onEvent?: (event: { kind: string; message?: string }) => void,
 ): Promise<Engine> {
   const { database } = place;
@@ -165,7 +165,7 @@ describe("the proof", () => {
     const database = new DatabaseSync(place.database);
     database.exec(sql);
     database.close();
-    const check = async (chosen: Place): Promise<string[]> =>
+    const check = async (chosen: Where): Promise<string[]> =>
       (await (await open(chosen)).verify()).problems.map(({ code, id }) => `${code} ${id}`);
     return { withKey: await check(place), without: await check({ database: place.database }) };
   };

@@ -1,7 +1,7 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
-import { promoteVerbatim, rankPlaces, selectSeeds } from "../../src/recall/rank.ts";
-import type { FoundClue, Place } from "../../src/recall/rank.ts";
+import { promoteVerbatim, rankCandidates, selectSeeds } from "../../src/recall/rank.ts";
+import type { FoundClue, Candidate } from "../../src/recall/rank.ts";
 
 const TOTAL = 100;
 
@@ -10,15 +10,15 @@ function clue(ids: number[], more: Partial<FoundClue> = {}): FoundClue {
 }
 
 /** Twenty short messages in two sessions. */
-const PLACES: Place[] = Array.from({ length: 20 }, (_, id) => ({
+const PLACES: Candidate[] = Array.from({ length: 20 }, (_, id) => ({
   id,
   group: id < 10 ? 1 : 2,
   position: id,
   words: 20,
 }));
 
-function order(clues: FoundClue[], places: readonly Place[] = PLACES, needsAll = false): number[] {
-  return rankPlaces({ clues, needsAll }, places, TOTAL).map(({ id }) => id);
+function order(clues: FoundClue[], candidates: readonly Candidate[] = PLACES, needsAll = false): number[] {
+  return rankCandidates({ clues, needsAll }, candidates, TOTAL).map(({ id }) => id);
 }
 
 describe("ranking", () => {
@@ -38,12 +38,12 @@ describe("ranking", () => {
 
   test("gives who answers a question more of its clues than other neighbours get", () => {
     const asking = new Set([4]);
-    const ranked = rankPlaces({ clues: [clue([4]), clue([4])], needsAll: false, asking }, PLACES, TOTAL);
+    const ranked = rankCandidates({ clues: [clue([4]), clue([4])], needsAll: false, asking }, PLACES, TOTAL);
     expect(ranked.slice(0, 3).map(({ id }) => id)).toEqual([4, 5, 3]);
   });
 
   test("lets what others say count less than the same from who is meant", () => {
-    const ranked = rankPlaces(
+    const ranked = rankCandidates(
       { clues: [clue([2, 15])], needsAll: false, others: new Set([2]) },
       PLACES,
       TOTAL,
@@ -52,12 +52,12 @@ describe("ranking", () => {
   });
 
   test("puts the first to say something before others of equal worth, whatever their ids", () => {
-    const places: Place[] = [
+    const candidates: Candidate[] = [
       { id: 7, group: 1, position: 50, words: 20, createdAt: 1_000 },
       { id: 3, group: 2, position: 50, words: 20, createdAt: 2_000 },
       { id: 9, group: 2, position: 10, words: 20, createdAt: 2_000 },
     ];
-    expect(order([clue([3, 7, 9], { spreads: false })], places)).toEqual([7, 9, 3]);
+    expect(order([clue([3, 7, 9], { spreads: false })], candidates)).toEqual([7, 9, 3]);
   });
 
   test("does not reach into another session", () => {
@@ -65,17 +65,19 @@ describe("ranking", () => {
   });
 
   test("keeps clues that do not spread where they stand", () => {
-    const ranked = rankPlaces({ clues: [clue([4], { spreads: false })], needsAll: false }, PLACES, TOTAL);
+    const ranked = rankCandidates({ clues: [clue([4], { spreads: false })], needsAll: false }, PLACES, TOTAL);
     const scoreOf = (id: number): number => ranked.find((document) => document.id === id)?.score ?? 0;
     expect(scoreOf(3)).toBe(scoreOf(8));
   });
 
   test("prefers a short document to a long one, and short ones equally", () => {
-    const places = PLACES.map((place) => (place.id === 2 ? { ...place, words: 5000 } : place));
-    expect(order([clue([2, 15])], places)[0]).toBe(15);
-    const [one, other] = rankPlaces(
+    const candidates = PLACES.map((candidate) =>
+      candidate.id === 2 ? { ...candidate, words: 5000 } : candidate,
+    );
+    expect(order([clue([2, 15])], candidates)[0]).toBe(15);
+    const [one, other] = rankCandidates(
       { clues: [clue([2, 15])], needsAll: false },
-      PLACES.map((place) => ({ ...place, words: place.id === 2 ? 3 : 70 })),
+      PLACES.map((candidate) => ({ ...candidate, words: candidate.id === 2 ? 3 : 70 })),
       TOTAL,
     );
     expect(one?.score).toBe(other?.score);
@@ -94,7 +96,7 @@ describe("ranking", () => {
   test("answers each of several questions among the first", () => {
     const first = [clue([2]), clue([2]), clue([2, 3])];
     const second = [clue([15])];
-    const ranked = rankPlaces(
+    const ranked = rankCandidates(
       { clues: [...first, ...second], parts: [first, second], needsAll: false },
       PLACES,
       TOTAL,
@@ -127,7 +129,7 @@ describe("ranking", () => {
     });
     fc.assert(
       fc.property(fc.array(anyClue, { maxLength: 6 }), fc.boolean(), (clues, needsAll) => {
-        const ranked = rankPlaces({ clues, needsAll }, PLACES, TOTAL);
+        const ranked = rankCandidates({ clues, needsAll }, PLACES, TOTAL);
         expect(new Set(ranked.map(({ id }) => id)).size).toBe(ranked.length);
         expect(ranked.every(({ id, score }) => id < 20 && Number.isFinite(score) && score > 0)).toBe(true);
         if (!needsAll)

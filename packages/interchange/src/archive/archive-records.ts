@@ -181,8 +181,8 @@ function readConversation(entry: JsonObject): ArchiveRecord {
     branch: readOrigin("branch"),
     title: readOrigin("title"),
     model: readOrigin("model"),
-    placements: field.list("placements").map((place) => {
-      const inner = readerOf(asObject(place, "placements"));
+    placements: field.list("placements").map((placement) => {
+      const inner = readerOf(asObject(placement, "placements"));
       return { sessionId: inner.name("sessionId"), start: inner.number("start"), base: inner.number("base") };
     }),
   };

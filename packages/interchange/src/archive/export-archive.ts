@@ -55,7 +55,7 @@ export async function chooseConversations(
     const names = [
       conversation.sessionKey,
       conversation.sessionId,
-      ...conversation.placements.map((place) => place.sessionId),
+      ...conversation.placements.map((placement) => placement.sessionId),
     ];
     return sessionFilter.some((wanted) => names.includes(wanted));
   };

@@ -286,7 +286,11 @@ class ArchiveImport {
   #whyLeftOut(moved: MovedConversation): string | null {
     const { sessionFilter } = this.#options;
     if (sessionFilter === undefined || sessionFilter.length === 0) return null;
-    const names = [moved.sessionKey, moved.sessionId, ...moved.placements.map((place) => place.sessionId)];
+    const names = [
+      moved.sessionKey,
+      moved.sessionId,
+      ...moved.placements.map((placement) => placement.sessionId),
+    ];
     return sessionFilter.some((wanted) => names.includes(wanted))
       ? null
       : `session ${moved.sessionKey} was not asked for`;
@@ -299,7 +303,7 @@ class ArchiveImport {
 
   /** The sessions of a conversation; those of conversations that are left out are not stored. */
   async #saveSessions(moved: MovedConversation): Promise<void> {
-    const ids = new Set(moved.placements.map((place) => place.sessionId));
+    const ids = new Set(moved.placements.map((placement) => placement.sessionId));
     const withOwner = <T extends { owner: string; sessionId: string }>(list: readonly T[]): T[] =>
       list.filter((entry) => ids.has(entry.sessionId)).map((entry) => ({ ...entry, owner: moved.owner }));
     await this.#store.moveSessions(withOwner(this.#sessions), withOwner(this.#turns));

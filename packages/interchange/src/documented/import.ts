@@ -248,11 +248,11 @@ class DocumentedImport {
   /** First the rows around the messages, at places before the first message, then the messages. */
   *#readEvents(conversation: SourceRow, names: Map<number, string>): Generator<PendingEvent> {
     const id = numberOf(conversation, "conversation_id") ?? 0;
-    let place = 0;
+    let position = 0;
     const hide = (eventId: string, bytes: Buffer): PendingEvent => ({
       eventId,
       bytes,
-      position: ++place,
+      position: ++position,
       isHidden: true,
       createdAt: null,
     });

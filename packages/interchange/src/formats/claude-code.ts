@@ -87,7 +87,7 @@ function readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean })
     createdAt: readTime(entry["timestamp"]) ?? readSnapshotTime(entry["snapshot"]),
     hidden,
     // A sidechain line is off the branch even when it has no id to be found by.
-    place: id === undefined && !isSidechain ? "none" : "entry",
+    treeRole: id === undefined && !isSidechain ? "none" : "entry",
     isPrompt: entry["type"] === "user" && !isMeta && !isSidechain && !holdsToolResult(entry["message"]),
   };
 }

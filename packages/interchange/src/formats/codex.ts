@@ -73,7 +73,7 @@ function readFacts(entry: JsonObject): EntryFacts {
   return {
     createdAt: readTime(entry["timestamp"]),
     hidden: isShown ? [] : ["meta"],
-    place: "none",
+    treeRole: "none",
     isPrompt: false,
   };
 }

@@ -42,7 +42,7 @@ const readPlainFacts = (entry: JsonObject): EntryFacts => ({
   id: readId(entry["id"]),
   createdAt: readTime(entry["timestamp"] ?? entry["created_at"] ?? entry["createdAt"]),
   hidden: typeof entry["role"] === "string" ? [] : ["meta"],
-  place: "none",
+  treeRole: "none",
   isPrompt: false,
 });
 
@@ -179,7 +179,7 @@ function readMessage(
   const parsed = parseLine(bytes);
   if (parsed.kind === "entry") return { bytes, facts: readFacts(parsed.entry), problem: null };
   const problem = parsed.kind === "blank" ? "empty" : parsed.reason;
-  return { bytes, facts: { hidden: ["meta"], place: "none", isPrompt: false }, problem };
+  return { bytes, facts: { hidden: ["meta"], treeRole: "none", isPrompt: false }, problem };
 }
 
 function readFirst(buffer: Buffer, list: ByteRange): JsonObject | null {

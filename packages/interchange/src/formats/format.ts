@@ -34,7 +34,7 @@ export interface EntryFacts {
   readonly createdAt?: number | undefined;
   readonly hidden: readonly HiddenReason[];
   /** `entry`: stands in the tree. `header`: may be named as a parent, never leaves the branch. `none`: outside the tree. */
-  readonly place: "entry" | "header" | "none";
+  readonly treeRole: "entry" | "header" | "none";
   /** A prompt of the user, not a tool result and not written by the host in the user's name. */
   readonly isPrompt: boolean;
 }

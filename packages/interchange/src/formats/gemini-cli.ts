@@ -25,9 +25,9 @@ export const GEMINI_CLI: TranscriptFormat = {
 function readLogFacts(entry: JsonObject): EntryFacts {
   const facts = readGeminiFacts(entry);
   const takesBack = readId(entry["$rewindTo"]);
-  if (takesBack !== undefined) return { ...facts, takesBack, place: "entry" };
-  if (recognise(entry) === "certain") return { ...facts, place: "header" };
-  return facts.hidden.length === 0 && facts.id !== undefined ? { ...facts, place: "entry" } : facts;
+  if (takesBack !== undefined) return { ...facts, takesBack, treeRole: "entry" };
+  if (recognise(entry) === "certain") return { ...facts, treeRole: "header" };
+  return facts.hidden.length === 0 && facts.id !== undefined ? { ...facts, treeRole: "entry" } : facts;
 }
 
 function readOrigin(entry: JsonObject): ToldOrigin | null {
@@ -52,7 +52,7 @@ export function readGeminiFacts(entry: JsonObject): EntryFacts {
     id: readId(entry["id"]),
     createdAt: readTime(entry["timestamp"]) ?? readSeconds(entry["ts"]),
     hidden: isSpoken ? [] : ["meta"],
-    place: "none",
+    treeRole: "none",
     isPrompt: false,
   };
 }

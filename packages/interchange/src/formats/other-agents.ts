@@ -169,7 +169,7 @@ function toFormat(agent: AgentLines): TranscriptFormat {
       parentId: agent.parentId === undefined ? undefined : readParentId(agent.parentId(entry)),
       createdAt: readTime(agent.time?.(entry) ?? entry["timestamp"]),
       hidden: agent.isMessage(entry) ? [] : ["meta"],
-      place: isHeader ? "header" : agent.parentId === undefined ? "none" : "entry",
+      treeRole: isHeader ? "header" : agent.parentId === undefined ? "none" : "entry",
       isPrompt: false,
     };
   };

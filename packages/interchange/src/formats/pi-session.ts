@@ -52,7 +52,7 @@ function readFacts(entry: JsonObject): EntryFacts {
     parentId: readParentId(entry["parentId"]),
     createdAt: readTime(entry["timestamp"]),
     hidden: holdsMessage(entry) ? [] : ["meta"],
-    place: isHeader(entry) ? "header" : "entry",
+    treeRole: isHeader(entry) ? "header" : "entry",
     isPrompt: false,
   };
 }

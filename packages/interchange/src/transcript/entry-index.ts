@@ -94,15 +94,16 @@ export class EntryIndex {
   }
 }
 
-const isInTree = (facts: EntryFacts | null): facts is EntryFacts => facts !== null && facts.place !== "none";
+const isInTree = (facts: EntryFacts | null): facts is EntryFacts =>
+  facts !== null && facts.treeRole !== "none";
 
-function toTreeEntry({ id, parentId, takesBack, isPrompt, place, hidden }: EntryFacts): TreeEntry {
+function toTreeEntry({ id, parentId, takesBack, isPrompt, treeRole, hidden }: EntryFacts): TreeEntry {
   return {
     id,
     parentId,
     takesBack,
     isPrompt,
-    isHeader: place === "header",
+    isHeader: treeRole === "header",
     isSidechain: hidden.includes("branch"),
   };
 }

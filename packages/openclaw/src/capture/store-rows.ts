@@ -6,7 +6,7 @@
 import type { Arrival, Engine, IngestRequest, SessionRef } from "@lossless/core";
 import { listMediaReferences, nameAttachment, readAttachments, type MediaSource } from "./media.ts";
 import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
-import type { EntryPlace, MessageRow, ResetRow, TranscriptRow } from "./transcript-rows.ts";
+import type { NumberedEntry, MessageRow, ResetRow, TranscriptRow } from "./transcript-rows.ts";
 
 /** What conversations of this host are stored as coming from. */
 export const AGENT = "openclaw";
@@ -28,8 +28,8 @@ export interface CatchUpRequest {
 /** A turn to be recorded with its last row. */
 export interface CatchUpTurn {
   readonly advancementKey: string;
-  readonly first: EntryPlace;
-  readonly last: EntryPlace;
+  readonly first: NumberedEntry;
+  readonly last: NumberedEntry;
   /** Nothing but a sign of life: kept, and left out of the context. */
   readonly isHeartbeat?: boolean;
 }

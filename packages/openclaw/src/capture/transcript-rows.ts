@@ -35,7 +35,7 @@ export interface ResetRow {
 }
 
 /** An entry that was named by the host: its id, and its number among the visible messages, from one. */
-export interface EntryPlace {
+export interface NumberedEntry {
   readonly entryId: string;
   readonly seq: number;
 }
@@ -61,11 +61,11 @@ export async function* readNewRows(
   reader: TranscriptReader,
   target: TranscriptTarget,
   start: ReaderState,
-  limit?: EntryPlace,
+  limit?: NumberedEntry,
 ): AsyncGenerator<RowsRead, void> {
   const visible = new Feed(reader.readVisible, target, start.visible);
   const raw = new Feed(reader.readRaw, target, start.raw);
-  const place = new Place(start.position);
+  const positions = new Positions(start.position);
   let rows: TranscriptRow[] = [];
   let sawLimit = false;
   try {
@@ -76,7 +76,7 @@ export async function* readNewRows(
         if (event === undefined)
           throw new Interruption({ kind: "restart", reason: "the branch changed while it was read" });
         const onBranch = event.id === entry.entryId;
-        rows.push(...toRows(event, place, onBranch ? entry.seq : null));
+        rows.push(...toRows(event, positions, onBranch ? entry.seq : null));
         if (onBranch) break;
       }
       await visible.take();
@@ -91,13 +91,13 @@ export async function* readNewRows(
       event !== undefined && readMessage(event) === undefined;
       event = await raw.peek()
     ) {
-      rows.push(...toRows(event, place, null));
+      rows.push(...toRows(event, positions, null));
       await raw.take();
     }
     yield {
       kind: "rows",
       rows,
-      end: { state: await findEndState(visible, raw, place.last, start), sawLimit },
+      end: { state: await findEndState(visible, raw, positions.last, start), sawLimit },
     };
   } catch (error) {
     if (!(error instanceof Interruption)) throw error;
@@ -186,7 +186,7 @@ class Feed<Item> {
 }
 
 /** Positions for rows as they come: numbered ones take their number, the others follow the row before them. */
-class Place {
+class Positions {
   last: number;
 
   constructor(last: number) {
@@ -208,15 +208,15 @@ class Place {
   }
 }
 
-function toRows(event: RawEvent, place: Place, seq: number | null): TranscriptRow[] {
+function toRows(event: RawEvent, positions: Positions, seq: number | null): TranscriptRow[] {
   const at = event.timestamp === undefined ? undefined : readTime(event.timestamp);
   if (event.type === "reset" && event.id !== undefined) {
     const reason = event.reason === "new" ? "new" : "reset";
-    return [{ kind: "reset", entryId: event.id, reason, position: place.boundary(), at }];
+    return [{ kind: "reset", entryId: event.id, reason, position: positions.boundary(), at }];
   }
   const message = readMessage(event);
   if (message === undefined || event.id === undefined) return [];
-  const position = seq === null ? place.behind() : place.numbered(seq);
+  const position = seq === null ? positions.behind() : positions.numbered(seq);
   return [
     {
       kind: "message",

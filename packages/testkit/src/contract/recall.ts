@@ -33,7 +33,7 @@ export function testRecall(withStore: WithStore): void {
         { id: last, createdAt: START + 3_000 },
       ]);
       expect(await store.readTimes({ kind, ids, scope: FOREIGN })).toEqual([]);
-      const places = await store.readPlaces({ kind, ids: [second], reach: 1, scope: {} });
+      const places = await store.readCandidates({ kind, ids: [second], reach: 1, scope: {} });
       expect(places.map(({ id }) => id).toSorted()).toEqual([first, second, third]);
       expect(places.every((place) => place.conversationId === conversationId && place.words === 1)).toBe(
         true,
@@ -43,7 +43,7 @@ export function testRecall(withStore: WithStore): void {
         (itself?.position ?? 0) - 1,
         (itself?.position ?? 0) + 1,
       ]);
-      expect(await store.readPlaces({ kind, ids: [second], reach: 1, scope: FOREIGN })).toEqual([]);
+      expect(await store.readCandidates({ kind, ids: [second], reach: 1, scope: FOREIGN })).toEqual([]);
       expect(await store.listNewest({ kind, scope: {}, within: null })).toEqual(
         ids.toReversed().map((id) => ({ id, createdAt: START + ids.indexOf(id) * 1_000 })),
       );

@@ -1,6 +1,6 @@
-/** Documents of an archive of maps by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
+/** Documents of an archive of maps by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
 import { toFoundSummary, toLargeFile, toText } from "@lossless/core/adapter";
-import type { DatedId, DocumentPlace, IdRange, RecallScope, Row, Store } from "@lossless/core/ports";
+import type { DatedId, CandidateDocument, IdRange, RecallScope, Row, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { listChosen, listInOrder, readBytes } from "./read.ts";
 import type { Terms } from "./terms.ts";
@@ -18,7 +18,7 @@ const isAt = (time: number, { since = -Infinity, before = Infinity }: RecallScop
   time >= since && time < before;
 
 /** Whether a place of a conversation is in the scope, or in what a fork of it has in common with its parent. */
-function isPlaceInScope(
+function isPositionInScope(
   archive: MemoryArchive,
   conversationId: number,
   position: number,
@@ -33,7 +33,7 @@ function isPlaceInScope(
 }
 
 export const isInScope = (archive: MemoryArchive, message: MessageRow, scope: RecallScope): boolean =>
-  isPlaceInScope(archive, message.conversation_id, message.position, scope) &&
+  isPositionInScope(archive, message.conversation_id, message.position, scope) &&
   isAt(message.created_at, scope) &&
   (scope.role ?? message.role) === message.role;
 
@@ -49,19 +49,19 @@ export const listFound = (archive: MemoryArchive, scope: RecallScope): FoundSumm
       return summary ? [{ ...summary, ...ref }] : [];
     })
     .filter(({ state }) => state === "cover" || state === "reserve")
-    .filter((row) => isPlaceInScope(archive, row.conversation_id, row.end_pos, scope))
+    .filter((row) => isPositionInScope(archive, row.conversation_id, row.end_pos, scope))
     .filter((row) => isAt(row.latest_at, scope));
 
 const isWithin = (id: number, ranges: readonly IdRange[]): boolean =>
   ranges.some(([first, last]) => first <= id && id <= last);
 
 /** A revision stands where its first version stood. */
-const findPlace = (archive: MemoryArchive, message: MessageRow): number =>
+const findFirstSeq = (archive: MemoryArchive, message: MessageRow): number =>
   (archive.find("messages", message.revises) ?? message).seq;
 
 function listBeside(
   archive: MemoryArchive,
-  { ids, reach, scope }: Parameters<Store["readPlaces"]>[0],
+  { ids, reach, scope }: Parameters<Store["readCandidates"]>[0],
 ): MessageRow[] {
   const current = listCurrent(archive, scope);
   const asked = new Set(ids);
@@ -71,7 +71,7 @@ function listBeside(
       (seed) =>
         seed.message_id === row.message_id ||
         (seed.conversation_id === row.conversation_id &&
-          Math.abs(row.seq - findPlace(archive, seed)) <= reach),
+          Math.abs(row.seq - findFirstSeq(archive, seed)) <= reach),
     ),
   );
 }
@@ -80,7 +80,7 @@ function listBeside(
 const GAP = 100;
 
 export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
-  const readMessagePlaces = (request: Parameters<Store["readPlaces"]>[0]): DocumentPlace[] => {
+  const readMessageCandidates = (request: Parameters<Store["readCandidates"]>[0]): CandidateDocument[] => {
     const groups: string[] = [];
     return listBeside(archive, request).map((row) => {
       const name = `${row.session_ref}.${row.conversation_id}`;
@@ -89,7 +89,7 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
         id: row.message_id,
         conversationId: row.conversation_id,
         group: groups.indexOf(name),
-        position: findPlace(archive, row),
+        position: findFirstSeq(archive, row),
         words: terms.ofMessage(row).words.length,
         createdAt: row.created_at,
         role: row.role,
@@ -117,8 +117,8 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
         .slice(0, limit)
         .map(({ id, createdAt }) => ({ messageId: id, createdAt }));
     },
-    async readPlaces(request) {
-      if (request.kind === "message") return readMessagePlaces(request);
+    async readCandidates(request) {
+      if (request.kind === "message") return readMessageCandidates(request);
       return listFound(archive, request.scope)
         .filter(({ summary_ref }) => request.ids.includes(summary_ref))
         .map((row, at) => ({
@@ -167,11 +167,11 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
       const isInherited = (fileId: string): boolean =>
         listFileMessages(fileId).some((id) => {
           const row = archive.find("messages", id);
-          return row && isPlaceInScope(archive, row.conversation_id, row.position, scope);
+          return row && isPositionInScope(archive, row.conversation_id, row.position, scope);
         });
       const isMine = (row: Row<"large_files">): boolean =>
         scope.inherited === undefined
-          ? isPlaceInScope(archive, row.conversation_id, 0, scope)
+          ? isPositionInScope(archive, row.conversation_id, 0, scope)
           : isInherited(row.file_id);
       return archive
         .list("large_files")
@@ -186,9 +186,9 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
       const [first, last] = ends;
       if (!first || first.conversation_id !== last?.conversation_id) return [];
       const rows = listInOrder(archive, first.conversation_id);
-      const places = ends.map((end) => rows.findIndex(({ message_id }) => message_id === end.message_id));
+      const indexes = ends.map((end) => rows.findIndex(({ message_id }) => message_id === end.message_id));
       return rows
-        .slice(Math.min(...places), Math.max(...places) + 1)
+        .slice(Math.min(...indexes), Math.max(...indexes) + 1)
         .filter(({ revises, forgotten_at }) => revises === null && forgotten_at === null)
         .map(({ message_id }) => message_id);
     },

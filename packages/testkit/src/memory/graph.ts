@@ -19,12 +19,9 @@ const listInOrder = (archive: MemoryArchive, conversationId: number, owner?: str
   (findOwned(archive, conversationId, owner)
     ? archive.filter("summaries", { conversation_id: conversationId })
     : []
-  ).sort((a, b) => comparePlaces(a, [b.start_pos, b.depth, b.summary_id]));
+  ).sort((a, b) => compareSpans(a, [b.start_pos, b.depth, b.summary_id]));
 
-const comparePlaces = (
-  row: SummaryRecord,
-  [position, depth, id]: readonly [number, number, string],
-): number =>
+const compareSpans = (row: SummaryRecord, [position, depth, id]: readonly [number, number, string]): number =>
   row.start_pos - position || row.depth - depth || (row.summary_id === id ? 0 : row.summary_id < id ? -1 : 1);
 
 function toRunItems(archive: MemoryArchive, rows: readonly RunRow[], withTexts = true): RunItem[] {
@@ -83,10 +80,10 @@ export const graphVerbs = (archive: MemoryArchive) => {
       });
     },
     async listSummaries({ conversationId, after, limit, owner, state }) {
-      const [place = "", id = ""] = after === null ? ["-1.-1"] : after.split("@");
-      const [position = 0, depth = 0] = parseCursor(place, 2);
+      const [point = "", id = ""] = after === null ? ["-1.-1"] : after.split("@");
+      const [position = 0, depth = 0] = parseCursor(point, 2);
       const rows = listInOrder(archive, conversationId, owner)
-        .filter((row) => (state ?? row.state) === row.state && comparePlaces(row, [position, depth, id]) > 0)
+        .filter((row) => (state ?? row.state) === row.state && compareSpans(row, [position, depth, id]) > 0)
         .map(toSummary);
       return makePage(rows, limit, (row) => `${row.startPosition}.${row.depth}@${row.summaryId}`);
     },

@@ -117,12 +117,12 @@ export const readVerbs = (archive: MemoryArchive) =>
     async readSession(owner, sessionId) {
       const session = findSession(archive, owner, sessionId);
       if (!session) return null;
-      const [place] = archive
+      const [placement] = archive
         .filter("placements", { session_ref: session.session_ref })
         .sort((a, b) => b.start_position - a.start_position);
       return {
         cursor: session.cursor,
-        conversationId: place?.conversation_id ?? null,
+        conversationId: placement?.conversation_id ?? null,
         lastEventId: session.last_event,
         baseTokens: session.base_tokens,
       };

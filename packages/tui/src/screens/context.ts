@@ -60,7 +60,7 @@ export class ContextScreen implements Screen {
   #report: DissolveResult | null = null;
   #note = "";
   #lines: readonly ContextLine[] = [];
-  #place: ListCursor = LIST_START;
+  #cursor: ListCursor = LIST_START;
   #isOpen = false;
 
   constructor(desk: Desk, conversation: ConversationRow, before: Before | null, budget = DEFAULT_BUDGET) {
@@ -80,13 +80,13 @@ export class ContextScreen implements Screen {
   }
 
   get #selected(): ContextLine | undefined {
-    return this.#lines[this.#place.selected];
+    return this.#lines[this.#cursor.selected];
   }
 
   async load(): Promise<void> {
     const { engine, scope } = this.#desk.archive;
     const { conversationId } = this.conversation;
-    const wasAtEnd = !this.#isOpen || this.#place.selected >= this.#lines.length - 1;
+    const wasAtEnd = !this.#isOpen || this.#cursor.selected >= this.#lines.length - 1;
     const chosen = this.#selected?.id;
     this.#context = await engine.assemble({ ...scope, conversationId, budgetTokens: this.#budget });
     if (this.#context === null)
@@ -97,7 +97,7 @@ export class ContextScreen implements Screen {
     const former = this.#lines.findIndex((line) => line.isFormer);
     const start = this.#before !== null && !this.#isOpen ? Math.max(0, former) : this.#lines.length - 1;
     const selected = !wasAtEnd && at >= 0 ? at : start;
-    this.#place = keepInList({ ...this.#place, selected }, this.#lines.length, this.#rows);
+    this.#cursor = keepInList({ ...this.#cursor, selected }, this.#lines.length, this.#rows);
     this.#isOpen = true;
   }
 
@@ -124,7 +124,7 @@ export class ContextScreen implements Screen {
   async handle(key: Key): Promise<boolean> {
     const move = readMove(key.name, this.#rows);
     if (move !== null) {
-      this.#place = moveInList(this.#place, move, this.#lines.length, this.#rows);
+      this.#cursor = moveInList(this.#cursor, move, this.#lines.length, this.#rows);
       return true;
     }
     if (this.#text.handle(key)) return true;
@@ -181,8 +181,8 @@ export class ContextScreen implements Screen {
     const panes = splitPanes(size, WIDE_COLUMNS);
     const { columns } = panes.list;
     const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
-    this.#place = keepInList(this.#place, this.#lines.length, rows);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, this.#lines.length, rows);
+    const { top, selected } = this.#cursor;
     const largest = Math.max(1, ...this.#lines.map(({ tokens }) => tokens));
     const lines = this.#lines
       .slice(top, top + rows)

@@ -36,7 +36,7 @@ export class ConversationsScreen implements Screen {
   readonly #desk: Desk;
   readonly #health: HealthBook;
   #list: ConversationList;
-  #place: ListCursor = LIST_START;
+  #cursor: ListCursor = LIST_START;
   #rest: NodeJS.Timeout | null = null;
 
   constructor(desk: Desk) {
@@ -50,7 +50,7 @@ export class ConversationsScreen implements Screen {
   }
 
   get #selected(): ConversationRow | undefined {
-    return this.#list.rows[this.#place.selected];
+    return this.#list.rows[this.#cursor.selected];
   }
 
   #makeList(filter: string): ConversationList {
@@ -65,16 +65,16 @@ export class ConversationsScreen implements Screen {
   async #setFilter(filter: string): Promise<void> {
     const chosen = this.#selected?.conversationId;
     const list = this.#makeList(filter);
-    await list.readUpTo(this.#place.top + 2 * this.#rows);
+    await list.readUpTo(this.#cursor.top + 2 * this.#rows);
     const at = list.rows.findIndex(({ conversationId }) => conversationId === chosen);
     this.#list = list;
-    this.#place = keepInList({ ...this.#place, selected: Math.max(0, at) }, list.rows.length, this.#rows);
+    this.#cursor = keepInList({ ...this.#cursor, selected: Math.max(0, at) }, list.rows.length, this.#rows);
   }
 
   /** Health is looked up for what is seen, after everything else. */
   async settle(): Promise<void> {
     const list = this.#list;
-    const { top } = this.#place;
+    const { top } = this.#cursor;
     await this.#health.read(list.rows.slice(top, top + this.#rows), () => list === this.#list);
     this.#prepareLater();
   }
@@ -96,9 +96,9 @@ export class ConversationsScreen implements Screen {
   async handle(key: Key): Promise<boolean> {
     const move = readMove(key.name, this.#rows);
     if (move !== null) {
-      const reach = move.kind === "last" ? Number.POSITIVE_INFINITY : this.#place.selected + 3 * this.#rows;
+      const reach = move.kind === "last" ? Number.POSITIVE_INFINITY : this.#cursor.selected + 3 * this.#rows;
       await this.#list.readUpTo(reach);
-      this.#place = moveInList(this.#place, move, this.#list.rows.length, this.#rows);
+      this.#cursor = moveInList(this.#cursor, move, this.#list.rows.length, this.#rows);
       return true;
     }
     return this.#act(key);
@@ -140,8 +140,8 @@ export class ConversationsScreen implements Screen {
 
   render(size: Size, paint: Paint): string[] {
     const rows = Math.max(1, size.rows - HEAD_ROWS);
-    this.#place = keepInList(this.#place, this.#list.rows.length, rows);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, this.#list.rows.length, rows);
+    const { top, selected } = this.#cursor;
     const seen = this.#list.rows.slice(top, top + rows);
     const lines = seen.map((row, at) =>
       renderRow(this.#renderCells(row, size.columns, paint), {

@@ -25,7 +25,7 @@ export class DoctorScreen implements Screen {
   #report: DoctorResult | null = null;
   #share = 0;
   #isRunning = false;
-  #place: ListCursor = LIST_START;
+  #cursor: ListCursor = LIST_START;
 
   constructor(desk: Desk) {
     this.#desk = desk;
@@ -57,7 +57,7 @@ export class DoctorScreen implements Screen {
     const { rows } = splitPanes(this.#desk.size).list;
     const move = readMove(key.name, rows - HEAD_ROWS);
     if (move !== null) {
-      this.#place = moveInList(this.#place, move, this.#report?.findings.length ?? 0, rows - HEAD_ROWS);
+      this.#cursor = moveInList(this.#cursor, move, this.#report?.findings.length ?? 0, rows - HEAD_ROWS);
       return true;
     }
     if (this.#pane.handle(key)) return true;
@@ -68,7 +68,7 @@ export class DoctorScreen implements Screen {
   }
 
   async #open(): Promise<boolean> {
-    const finding = this.#report?.findings[this.#place.selected];
+    const finding = this.#report?.findings[this.#cursor.selected];
     if (finding === undefined || !isSummaryId(finding.id)) return true;
     const { engine, scope } = this.#desk.archive;
     const summary = await engine.readSummary({ ...scope, summaryId: finding.id });
@@ -82,8 +82,8 @@ export class DoctorScreen implements Screen {
     const { columns } = panes.list;
     const findings = this.#report?.findings ?? [];
     const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
-    this.#place = keepInList(this.#place, findings.length, rows);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, findings.length, rows);
+    const { top, selected } = this.#cursor;
     const lines = findings
       .slice(top, top + rows)
       .map((finding, at) =>

@@ -24,7 +24,7 @@ export class FilesScreen implements Screen {
   readonly #desk: Desk;
   readonly #pane = new TextPane();
   #files: readonly LargeFileRow[] = [];
-  #place: ListCursor = LIST_START;
+  #cursor: ListCursor = LIST_START;
 
   constructor(desk: Desk, conversation: ConversationRow) {
     this.#desk = desk;
@@ -39,17 +39,17 @@ export class FilesScreen implements Screen {
     const { engine, scope } = this.#desk.archive;
     const { conversationId } = this.conversation;
     this.#files = await engine.listFiles({ ...scope, conversationId });
-    this.#place = keepInList(this.#place, this.#files.length, this.#rows);
+    this.#cursor = keepInList(this.#cursor, this.#files.length, this.#rows);
   }
 
   async handle(key: Key): Promise<boolean> {
     const move = readMove(key.name, this.#rows);
     if (move !== null) {
-      this.#place = moveInList(this.#place, move, this.#files.length, this.#rows);
+      this.#cursor = moveInList(this.#cursor, move, this.#files.length, this.#rows);
       return true;
     }
     if (this.#pane.handle(key)) return true;
-    const file = this.#files[this.#place.selected];
+    const file = this.#files[this.#cursor.selected];
     if (file === undefined) return false;
     if (isOpen(key.name)) return this.#desk.go.file(file.fileId);
     return key.name === "m" && this.#openMessage(file);
@@ -65,8 +65,8 @@ export class FilesScreen implements Screen {
     const panes = splitPanes(size);
     const { columns } = panes.list;
     const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
-    this.#place = keepInList(this.#place, this.#files.length, rows);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, this.#files.length, rows);
+    const { top, selected } = this.#cursor;
     const lines = this.#files
       .slice(top, top + rows)
       .map((file, at) =>

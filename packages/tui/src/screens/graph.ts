@@ -43,7 +43,7 @@ export class GraphScreen implements Screen {
   #nodes: ReadonlyMap<string, GraphNode> = new Map();
   #counts: ReadonlyMap<GraphNode["state"], number> = new Map();
   #lines: readonly GraphLine[] = [];
-  #place: ListCursor = LIST_START;
+  #cursor: ListCursor = LIST_START;
 
   constructor(desk: Desk, conversation: ConversationRow, summaryId?: string) {
     this.#desk = desk;
@@ -62,7 +62,7 @@ export class GraphScreen implements Screen {
   }
 
   get #selected(): GraphLine | undefined {
-    return this.#lines[this.#place.selected];
+    return this.#lines[this.#cursor.selected];
   }
 
   async load(): Promise<void> {
@@ -87,19 +87,19 @@ export class GraphScreen implements Screen {
       messages: this.#messages,
       withRetired: this.#withRetired,
     });
-    this.#place = keepInList(this.#place, this.#lines.length, this.#rows);
+    this.#cursor = keepInList(this.#cursor, this.#lines.length, this.#rows);
     if (chosen !== undefined) this.#choose(nameOf(chosen));
   }
 
   #choose(name: string): void {
     const at = this.#lines.findIndex((line) => nameOf(line) === name);
-    if (at >= 0) this.#place = keepInList({ ...this.#place, selected: at }, this.#lines.length, this.#rows);
+    if (at >= 0) this.#cursor = keepInList({ ...this.#cursor, selected: at }, this.#lines.length, this.#rows);
   }
 
   async handle(key: Key): Promise<boolean> {
     const move = readMove(key.name, this.#rows);
     if (move !== null) {
-      this.#place = moveInList(this.#place, move, this.#lines.length, this.#rows);
+      this.#cursor = moveInList(this.#cursor, move, this.#lines.length, this.#rows);
       return true;
     }
     if (this.#text.handle(key)) return true;
@@ -142,10 +142,10 @@ export class GraphScreen implements Screen {
       return true;
     }
     const above = this.#lines.findLastIndex(
-      (some, at) => at < this.#place.selected && some.level < line.level,
+      (some, at) => at < this.#cursor.selected && some.level < line.level,
     );
     if (line.level === 0 || above < 0) return false;
-    this.#place = keepInList({ ...this.#place, selected: above }, this.#lines.length, this.#rows);
+    this.#cursor = keepInList({ ...this.#cursor, selected: above }, this.#lines.length, this.#rows);
     return true;
   }
 
@@ -183,10 +183,10 @@ export class GraphScreen implements Screen {
   }
 
   async settle(): Promise<void> {
-    const { top } = this.#place;
+    const { top } = this.#cursor;
     const seen = this.#lines.slice(top, top + this.#rows);
     const ids = seen.flatMap((line) => (line.kind === "message" ? [line.messageId] : []));
-    const isSeen = (): boolean => this.#place.top === top;
+    const isSeen = (): boolean => this.#cursor.top === top;
     await Promise.all([this.#previews.read(ids, isSeen), this.#text.read(toChoosable(this.#selected))]);
   }
 
@@ -194,8 +194,8 @@ export class GraphScreen implements Screen {
     const panes = splitPanes(size);
     const { columns } = panes.list;
     const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
-    this.#place = keepInList(this.#place, this.#lines.length, rows);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, this.#lines.length, rows);
+    const { top, selected } = this.#cursor;
     const lines = this.#lines
       .slice(top, top + rows)
       .map((line, at) =>

@@ -74,7 +74,7 @@ export class MessagesScreen implements Screen {
       return true;
     }
     if (this.#text.handle(key)) return true;
-    if (key.name === ":") return this.#askPlace();
+    if (key.name === ":") return this.#askWhere();
     return this.#go(key.name);
   }
 
@@ -91,7 +91,7 @@ export class MessagesScreen implements Screen {
     return name === "R" && go.repair(this.conversation);
   }
 
-  #askPlace(): boolean {
+  #askWhere(): boolean {
     this.#desk.ask({
       label: "go to (msg_12, 2026-02-21, yesterday, 3h)",
       onDone: async (text) => {
@@ -123,9 +123,9 @@ export class MessagesScreen implements Screen {
 
   /** First words of what is seen, and the text of what is chosen. */
   async settle(): Promise<void> {
-    const { top } = this.#window.place;
+    const { top } = this.#window.cursor;
     const ids = this.#window.rows.slice(top, top + this.#rows).map(versionOf);
-    const isSeen = (): boolean => this.#window.place.top === top;
+    const isSeen = (): boolean => this.#window.cursor.top === top;
     await Promise.all([
       this.#previews.read(ids, isSeen),
       this.#text.read(toChoosable(this.#window.selected)),
@@ -137,7 +137,7 @@ export class MessagesScreen implements Screen {
     const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
     this.#window.keep(rows);
     const { columns } = panes.list;
-    const { top, selected } = this.#window.place;
+    const { top, selected } = this.#window.cursor;
     const lines = this.#window.rows
       .slice(top, top + rows)
       .map((row, at) =>

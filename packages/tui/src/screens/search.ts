@@ -35,7 +35,7 @@ export class SearchScreen implements Screen {
   #scope: GrepScope = "both";
   #answer: GrepResult | null = null;
   #hits: GrepHit[] = [];
-  #place: ListCursor = LIST_START;
+  #cursor: ListCursor = LIST_START;
   #running: AbortController | null = null;
   #isOpened = false;
 
@@ -81,7 +81,7 @@ export class SearchScreen implements Screen {
     this.#running?.abort();
     this.#hits = [];
     this.#answer = null;
-    this.#place = LIST_START;
+    this.#cursor = LIST_START;
     this.#readPage();
   }
 
@@ -122,8 +122,8 @@ export class SearchScreen implements Screen {
   async handle(key: Key): Promise<boolean> {
     const move = readMove(key.name, this.#rows);
     if (move !== null) {
-      this.#place = moveInList(this.#place, move, this.#hits.length, this.#rows);
-      const isNearEnd = this.#place.selected >= this.#hits.length - this.#rows;
+      this.#cursor = moveInList(this.#cursor, move, this.#hits.length, this.#rows);
+      const isNearEnd = this.#cursor.selected >= this.#hits.length - this.#rows;
       if (isNearEnd && this.#running === null && this.#answer !== null) this.#readPage();
       return true;
     }
@@ -139,7 +139,7 @@ export class SearchScreen implements Screen {
   }
 
   async #open(): Promise<boolean> {
-    const hit = this.#hits[this.#place.selected];
+    const hit = this.#hits[this.#cursor.selected];
     const { engine, scope } = this.#desk.archive;
     if (hit === undefined) return false;
     if (hit.type === "file") return this.#desk.go.file(hit.fileId);
@@ -156,7 +156,7 @@ export class SearchScreen implements Screen {
   }
 
   #choosable(): Choosable | null {
-    const hit = this.#hits[this.#place.selected];
+    const hit = this.#hits[this.#cursor.selected];
     if (hit === undefined) return null;
     return {
       id: `${hit.id}:${hit.type === "file" ? hit.line : ""}`,
@@ -170,8 +170,8 @@ export class SearchScreen implements Screen {
     const panes = splitPanes(size);
     const { columns } = panes.list;
     const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
-    this.#place = keepInList(this.#place, this.#hits.length, rows);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, this.#hits.length, rows);
+    const { top, selected } = this.#cursor;
     const lines = this.#hits
       .slice(top, top + rows)
       .map((hit, at) =>

@@ -30,7 +30,7 @@ export class SpendScreen implements Screen {
   #by: (typeof GROUPINGS)[number] = "day";
   #period = 2;
   #ledger: Ledger | null = null;
-  #place: ListCursor = LIST_START;
+  #cursor: ListCursor = LIST_START;
 
   constructor(desk: Desk) {
     this.#desk = desk;
@@ -58,7 +58,7 @@ export class SpendScreen implements Screen {
   async handle({ name }: Key): Promise<boolean> {
     const move = readMove(name, this.#desk.size.rows);
     if (move !== null) {
-      this.#place = moveInList(this.#place, move, this.#ledger?.groups.length ?? 0, this.#desk.size.rows);
+      this.#cursor = moveInList(this.#cursor, move, this.#ledger?.groups.length ?? 0, this.#desk.size.rows);
       return true;
     }
     if (name === "tab") this.#by = GROUPINGS[(GROUPINGS.indexOf(this.#by) + 1) % GROUPINGS.length] ?? "day";
@@ -88,8 +88,8 @@ export class SpendScreen implements Screen {
       columns,
     );
     const room = Math.max(1, rows - head.length - 1);
-    this.#place = keepInList(this.#place, ledger.groups.length, room);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, ledger.groups.length, room);
+    const { top, selected } = this.#cursor;
     const largest = Math.max(1, ...ledger.groups.map((group) => group.inputTokens + group.outputTokens));
     const lines = ledger.groups
       .slice(top, top + room)

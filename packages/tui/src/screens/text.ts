@@ -74,8 +74,8 @@ export class TextScreen implements Screen {
     const { wrapped } = this.#text;
     const rows = Math.max(1, size.rows - 1);
     this.#top = wrapped.clampTop(this.#top, rows);
-    const place = this.#top === 0 ? "" : `  from line ${formatCount(this.#top + 1)}`;
-    const head = renderSpans([span(`  ${content.title}${place}`, paint.faint)], size.columns);
+    const cursor = this.#top === 0 ? "" : `  from line ${formatCount(this.#top + 1)}`;
+    const head = renderSpans([span(`  ${content.title}${cursor}`, paint.faint)], size.columns);
     return [head, ...wrapped.read(this.#top, rows).map((line) => `  ${line}`)];
   }
 }

@@ -27,7 +27,7 @@ export class TranscriptsScreen implements Screen {
   readonly #desk: Desk;
   readonly #states = new Map<string, string>();
   #files: readonly TranscriptFile[] = [];
-  #place: ListCursor = LIST_START;
+  #cursor: ListCursor = LIST_START;
 
   constructor(desk: Desk) {
     this.#desk = desk;
@@ -39,18 +39,18 @@ export class TranscriptsScreen implements Screen {
 
   /** Also after an import: what was new before is not any more. */
   async load(): Promise<void> {
-    const chosen = this.#files[this.#place.selected]?.path;
+    const chosen = this.#files[this.#cursor.selected]?.path;
     this.#files = await listTranscriptFiles(this.#desk.archive.sessionFolders);
     this.#states.clear();
     const at = this.#files.findIndex(({ path }) => path === chosen);
-    this.#place = keepInList({ ...this.#place, selected: Math.max(0, at) }, this.#files.length, this.#rows);
+    this.#cursor = keepInList({ ...this.#cursor, selected: Math.max(0, at) }, this.#files.length, this.#rows);
   }
 
   /** What the files on the screen would add, one after the other. */
   async settle(): Promise<void> {
-    const { top } = this.#place;
+    const { top } = this.#cursor;
     for (const { path, bytes } of this.#files.slice(top, top + this.#rows)) {
-      if (this.#place.top !== top) return;
+      if (this.#cursor.top !== top) return;
       if (this.#states.has(path) || bytes > MAX_LOOKED_AT_BYTES) continue;
       this.#states.set(path, await this.#lookInto(path));
     }
@@ -69,7 +69,7 @@ export class TranscriptsScreen implements Screen {
   async handle(key: Key): Promise<boolean> {
     const move = readMove(key.name, this.#rows);
     if (move !== null) {
-      this.#place = moveInList(this.#place, move, this.#files.length, this.#rows);
+      this.#cursor = moveInList(this.#cursor, move, this.#files.length, this.#rows);
       return true;
     }
     if (key.name === "u") {
@@ -77,7 +77,7 @@ export class TranscriptsScreen implements Screen {
       this.#desk.say(`${countOf(this.#files.length, "transcript")} found`);
       return true;
     }
-    const chosen = this.#files[this.#place.selected];
+    const chosen = this.#files[this.#cursor.selected];
     if (chosen === undefined) return false;
     if (key.name !== "a" && !isOpen(key.name)) return false;
     await this.#desk.open(
@@ -88,8 +88,8 @@ export class TranscriptsScreen implements Screen {
 
   render({ columns, rows }: Size, paint: Paint): string[] {
     const room = Math.max(1, rows - HEAD_ROWS);
-    this.#place = keepInList(this.#place, this.#files.length, room);
-    const { top, selected } = this.#place;
+    this.#cursor = keepInList(this.#cursor, this.#files.length, room);
+    const { top, selected } = this.#cursor;
     const { sessionFolders } = this.#desk.archive;
     const where = sessionFolders.length === 0 ? "no folder of sessions was found" : sessionFolders.join(", ");
     const lines = this.#files

@@ -7,8 +7,8 @@ import type { Graph, SummaryNode } from "../api.ts";
 import { Canvas } from "../canvas.ts";
 import { fill, h } from "../dom.ts";
 import { countOf, formatCount, formatFactor, formatTime } from "../format.ts";
-import { placeGraph } from "../graph-layout.ts";
-import type { Placed, PlacedNode } from "../graph-layout.ts";
+import { layOutGraph } from "../graph-layout.ts";
+import type { GraphLayout, LayoutNode } from "../graph-layout.ts";
 import { findAt, paintGraph } from "../graph-painter.ts";
 import type { Scene } from "../graph-painter.ts";
 import { renderSummary } from "../summary-detail.ts";
@@ -37,7 +37,7 @@ class GraphView implements View {
   readonly #head = h("div", { class: "toolbar" });
   readonly #tip = h("div", { class: "tip", role: "status", hidden: true });
   #graph: Graph | null = null;
-  #placed: Placed = placeGraph([]);
+  #placed: GraphLayout = layOutGraph([]);
   #sources = new Map<string, string[]>();
   #derived = new Map<string, string[]>();
   #selected: string | null;
@@ -97,7 +97,7 @@ class GraphView implements View {
       this.#graph = graph;
       // Messages alone change the width of what is not folded, and nothing else; what is being read stays.
       if (isKnown) return this.#canvas.update();
-      this.#placed = placeGraph(graph.nodes);
+      this.#placed = layOutGraph(graph.nodes);
       this.#sources = groupEdges(graph.edges);
       this.#derived = groupEdges(graph.edges.map(([summary, source]) => [source, summary]));
       this.#renderHead();
@@ -209,7 +209,7 @@ class GraphView implements View {
     });
   }
 
-  #hit({ offsetX, offsetY }: PointerEvent): PlacedNode | null {
+  #hit({ offsetX, offsetY }: PointerEvent): LayoutNode | null {
     return findAt(this.#scene, offsetX, offsetY, this.#canvas.element.clientHeight);
   }
 
@@ -289,7 +289,7 @@ class GraphView implements View {
     void whenRead(readSummary(id), show, (failure) => fill(this.#detail, failure));
   }
 
-  #bringIntoView({ x, width }: PlacedNode): void {
+  #bringIntoView({ x, width }: LayoutNode): void {
     const seen = this.#canvas.element.clientWidth / (this.#scale || 1);
     if (this.#scale > 0 && (x < this.#left || x + width > this.#left + seen))
       this.#pan(x + width / 2 - seen / 2 - this.#left);

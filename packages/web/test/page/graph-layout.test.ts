@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { GraphNode } from "../../src/api-types.ts";
-import { placeGraph } from "../../page/graph-layout.ts";
+import { layOutGraph } from "../../page/graph-layout.ts";
 
 function node(
   depth: number,
@@ -28,7 +28,7 @@ describe("placing the graph", () => {
   const leaves = [node(0, 0, 9, 10), node(0, 100, 100, 1), node(0, 200, 219, 20)];
 
   test("a leaf is as wide as its messages, and follows the one before without a gap", () => {
-    const { rows, foldedWidth } = placeGraph(leaves);
+    const { rows, foldedWidth } = layOutGraph(leaves);
     expect(rows[0]?.map(({ x, width }) => [x, width])).toEqual([
       [0, 10],
       [10, 1],
@@ -38,13 +38,13 @@ describe("placing the graph", () => {
   });
 
   test("a summary spans what it covers, above it", () => {
-    const { rows, depths } = placeGraph([node(1, 100, 219, 21), ...leaves]);
+    const { rows, depths } = layOutGraph([node(1, 100, 219, 21), ...leaves]);
     expect(depths).toEqual([0, 1]);
     expect(rows[1]?.map(({ x, width, row }) => [x, width, row])).toEqual([[10, 21, 1]]);
   });
 
   test("a stand-in beside a summary of its depth gets a lane of its own", () => {
-    const { rows, depths } = placeGraph([node(1, 0, 100, 11, "reserve"), node(1, 0, 219, 31), ...leaves]);
+    const { rows, depths } = layOutGraph([node(1, 0, 100, 11, "reserve"), node(1, 0, 219, 31), ...leaves]);
     expect(depths).toEqual([0, 1, 1]);
     expect(rows.slice(1).map((row) => row.map((placed) => placed.node.state))).toEqual([
       ["cover"],
@@ -55,7 +55,7 @@ describe("placing the graph", () => {
   test("5,000 summaries are placed without overlaps", () => {
     const many = Array.from({ length: 5_000 }, (_, index) => node(0, index * 100, index * 100 + 50, 12));
     const above = Array.from({ length: 500 }, (_, index) => node(1, index * 1000, index * 1000 + 950, 120));
-    const { rows } = placeGraph([...many, ...above]);
+    const { rows } = layOutGraph([...many, ...above]);
     expect(rows).toHaveLength(2);
     for (const row of rows) {
       for (const [index, placed] of row.entries()) {
@@ -66,6 +66,6 @@ describe("placing the graph", () => {
   });
 
   test("nothing gives nothing", () => {
-    expect(placeGraph([])).toMatchObject({ rows: [], foldedWidth: 0 });
+    expect(layOutGraph([])).toMatchObject({ rows: [], foldedWidth: 0 });
   });
 });

@@ -267,11 +267,11 @@ async function importHistories(
   const progress = startProgress("Importing", { isWanted: !invocation.isJson });
   try {
     const archive = { database: settings.databasePath, filesDir: settings.largeFilesDir };
-    const place = scratch === null ? archive : await copyForTrial(archive, scratch);
+    const location = scratch === null ? archive : await copyForTrial(archive, scratch);
     for (const { path, history, isNamed } of sources) {
       if (history === null) continue;
       const report = await importHistory(history, {
-        ...place,
+        ...location,
         path,
         owner: invocation.owner,
         sessionFilter: options.sessionFilter,
@@ -401,6 +401,6 @@ function renderTally(
 }
 
 function renderProblem({ code, path, line, message }: ImportProblem): string {
-  const place = line > 0 ? `${toOneLine(path)}:${line}` : toOneLine(path);
-  return `  ${style.warning(code)}  ${code === "refused_file" ? toOneLine(message) : `${place}  ${toOneLine(message)}`}`;
+  const location = line > 0 ? `${toOneLine(path)}:${line}` : toOneLine(path);
+  return `  ${style.warning(code)}  ${code === "refused_file" ? toOneLine(message) : `${location}  ${toOneLine(message)}`}`;
 }

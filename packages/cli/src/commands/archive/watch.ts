@@ -63,7 +63,7 @@ async function runWatch(invocation: Invocation, options: Options): Promise<void>
         const states = new StateWriter((state) => agents.writeWatchState(database, state));
         const watcher = new agents.Watcher({
           engine,
-          places: agents.listPlaces(process.env, homedir()),
+          locations: agents.listLocations(process.env, homedir()),
           owner: invocation.owner ?? settings.captureOwner,
           exclude: agents.makeExclusion(settings.captureExclude),
           onEvent: (event) => printNote(renderEvent(event)),

@@ -26,7 +26,7 @@ export function defineCompletion(program: Command): void {
 }
 
 /** One place in the command line: the command so far, and what may come next. */
-interface Place {
+interface CommandWords {
   readonly path: string;
   readonly words: readonly Word[];
   readonly options: readonly Word[];
@@ -40,15 +40,15 @@ interface Word {
   readonly says: string;
 }
 
-function listPlaces(program: Command): Place[] {
-  const walk = (command: Command): Place[] => [
-    describePlace(program, command),
+function listCommands(program: Command): CommandWords[] {
+  const walk = (command: Command): CommandWords[] => [
+    describeCommand(program, command),
     ...command.commands.flatMap(walk),
   ];
   return walk(program);
 }
 
-function describePlace(program: Command, command: Command): Place {
+function describeCommand(program: Command, command: Command): CommandWords {
   const options = [...command.options, ...(command === program ? [] : program.options)];
   return {
     path: commandPath(command),
@@ -77,22 +77,22 @@ function listArguments(command: Command): Word[] {
 const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 function renderBash(program: Command): string {
-  const places = listPlaces(program);
-  const cases = (pick: (place: Place) => readonly string[]): string =>
-    places.map((place) => `    ${quote(place.path)}) echo ${quote(pick(place).join(" "))} ;;`).join("\n");
-  const choices = places
+  const commands = listCommands(program);
+  const cases = (pick: (entry: CommandWords) => readonly string[]): string =>
+    commands.map((entry) => `    ${quote(entry.path)}) echo ${quote(pick(entry).join(" "))} ;;`).join("\n");
+  const choices = commands
     .flatMap(({ choices }) => choices)
     .map(({ option, values }) => `    ${option}) echo ${quote(values.join(" "))} ;;`);
-  const valued = [...new Set(places.flatMap((place) => place.valued))];
+  const valued = [...new Set(commands.flatMap((entry) => entry.valued))];
   return `# Completion of lcm for bash. Made by: lcm completion bash
 _lcm_words() {
   case "$1" in
-${cases((place) => place.words.map(({ word }) => word))}
+${cases((entry) => entry.words.map(({ word }) => word))}
   esac
 }
 _lcm_options() {
   case "$1" in
-${cases((place) => place.options.map(({ word }) => word))}
+${cases((entry) => entry.options.map(({ word }) => word))}
   esac
 }
 _lcm_choices() {
@@ -138,15 +138,15 @@ const describeWord = ({ word, says }: Word): string =>
   quote(`${word.replaceAll(":", String.raw`\:`)}:${says}`);
 
 function renderZsh(program: Command): string {
-  const places = listPlaces(program);
-  const valued = [...new Set(places.flatMap((place) => place.valued))];
-  const choices = places
+  const commands = listCommands(program);
+  const valued = [...new Set(commands.flatMap((entry) => entry.valued))];
+  const choices = commands
     .flatMap(({ choices }) => choices)
     .map(({ option, values }) => `    ${option}) choices=(${values.map(quote).join(" ")}) ;;`);
-  const cases = places.map(
-    (place) => `    ${quote(place.path)})
-      words_here=(${place.words.map(describeWord).join(" ")})
-      options_here=(${place.options.map(describeWord).join(" ")})
+  const cases = commands.map(
+    (entry) => `    ${quote(entry.path)})
+      words_here=(${entry.words.map(describeWord).join(" ")})
+      options_here=(${entry.options.map(describeWord).join(" ")})
       ;;`,
   );
   return `#compdef lcm

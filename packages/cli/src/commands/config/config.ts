@@ -16,7 +16,7 @@ import {
   unsetInConfig,
 } from "@lossless/core/settings";
 import type { ConfigObject, SettingExplanation, SettingKey } from "@lossless/core/settings";
-import { findConfigPlaces, loadSettings, readHostConfig, updateConfigFile } from "../../config-file.ts";
+import { findConfigLocations, loadSettings, readHostConfig, updateConfigFile } from "../../config-file.ts";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { terminalColumns } from "../../output.ts";
@@ -185,7 +185,7 @@ async function prepareSet(name: string, value: string): Promise<(config: ConfigO
 
 /** What the settings would be with this in our own file, broken combinations included. */
 async function prepareResolve(): Promise<(config: ConfigObject) => Settings> {
-  const { ownFile, hostFile } = findConfigPlaces(process.env);
+  const { ownFile, hostFile } = findConfigLocations(process.env);
   const host = await readHostConfig(hostFile);
   return (config) => {
     const layers = [{ source: ownFile, config }, ...host.layers];
@@ -246,7 +246,7 @@ async function changeConfig(
   describe: (file: string) => string,
   name: string,
 ): Promise<void> {
-  const { ownFile } = findConfigPlaces(process.env);
+  const { ownFile } = findConfigLocations(process.env);
   const { changed } = await updateConfigFile(ownFile, change);
   const effect = await explainEffect(invocation, name);
   await invocation.print({
@@ -279,15 +279,15 @@ function describeOverruled({ source }: { source?: string }, file: string): strin
 }
 
 async function runPath(invocation: Invocation): Promise<void> {
-  const places = findConfigPlaces(process.env);
+  const locations = findConfigLocations(process.env);
   await invocation.print({
-    data: places,
+    data: locations,
     text: () =>
       renderPairs(
         [
-          ["Our file", places.ownFile],
-          ["The host's", places.hostFile],
-          ["State folder", places.stateDir],
+          ["Our file", locations.ownFile],
+          ["The host's", locations.hostFile],
+          ["State folder", locations.stateDir],
         ],
         style.faint,
       ),

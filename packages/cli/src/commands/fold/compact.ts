@@ -168,10 +168,10 @@ function toTotalsJson({ conversations, outcomes, failures, cost }: Totals): obje
 
 /** The model that the settings name, or null. */
 async function findModel(invocation: Invocation): Promise<Model | null> {
-  const { settings, places } = await invocation.settings();
+  const { settings, locations } = await invocation.settings();
   const { openComplete } = await import("@lossless/models");
   const { listCandidates } = await import("@lossless/core");
-  const complete = openComplete({ settings, env: process.env, stateDir: places.stateDir });
+  const complete = openComplete({ settings, env: process.env, stateDir: locations.stateDir });
   // Named as the host's model too, the first candidate is not asked a second time by the name of "whatever the host uses".
   return complete && { complete, ref: listCandidates(settings)[0] ?? null };
 }

@@ -53,7 +53,7 @@ async function findFolder(invocation: Invocation, { promptDir }: PromptOptions):
 }
 
 const findOwnFolder = async (invocation: Invocation): Promise<string> =>
-  join((await invocation.settings()).places.stateDir, "prompts");
+  join((await invocation.settings()).locations.stateDir, "prompts");
 
 /** A folder that was named must be there: in its place ours would be used, and nobody would notice. */
 export function requirePromptFolder(path: string): string {

@@ -96,9 +96,9 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
 
 /** The model that the settings name for answers or for anything else, or null. */
 export async function findModel(invocation: Invocation): Promise<Model | null> {
-  const { settings, places } = await invocation.settings();
+  const { settings, locations } = await invocation.settings();
   const { openComplete } = await import("@lossless/models");
-  const complete = openComplete({ settings, env: process.env, stateDir: places.stateDir });
+  const complete = openComplete({ settings, env: process.env, stateDir: locations.stateDir });
   return complete && { complete, ref: null };
 }
 

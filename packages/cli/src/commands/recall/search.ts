@@ -218,7 +218,7 @@ function renderAnswer(
   const head = [style.faint(describeRule(answer, asked)), ...notes.map((note) => style.warning(note))];
   const more = [
     ...(next === null ? [] : [`More: ${renderMore(asked, next)}`]),
-    ...(first === undefined ? [] : [`Read: ${renderFollowUp(openHit(first), pickPlace(asked.options))}`]),
+    ...(first === undefined ? [] : [`Read: ${renderFollowUp(openHit(first), pickArchive(asked.options))}`]),
   ];
   return [
     head.join("\n"),
@@ -277,16 +277,16 @@ function renderHit(hit: GrepHit, origin: readonly string[], timezone: string): s
 }
 
 function describeHit(hit: GrepHit, timezone: string): string[] {
-  const place = [
+  const where = [
     hit.type === "summary"
       ? `${formatTime(hit.earliestAt, timezone)} to ${formatTime(hit.latestAt, timezone)}`
       : formatTime(hit.createdAt, timezone),
     `conversation ${hit.conversationId}`,
     ...(hit.foundBy.includes("words") || !hit.foundBy.includes("vector") ? [] : ["found by its meaning"]),
   ];
-  if (hit.type === "message") return [hit.role, ...place];
-  if (hit.type === "summary") return [`${hit.kind} summary`, `depth ${hit.depth}`, ...place];
-  return [`${toOneLine(hit.fileName ?? "file")}:${hit.line}`, ...place];
+  if (hit.type === "message") return [hit.role, ...where];
+  if (hit.type === "summary") return [`${hit.kind} summary`, `depth ${hit.depth}`, ...where];
+  return [`${toOneLine(hit.fileName ?? "file")}:${hit.line}`, ...where];
 }
 
 /** The words behind `lcm` that show a hit in full. */
@@ -340,7 +340,7 @@ function renderMore({ query, options }: Asked, offset: string): string {
 }
 
 /** Only which archive and whose: an id needs no other place. */
-const pickPlace = ({ db, owner }: ReachChoice): ReachChoice => ({
+const pickArchive = ({ db, owner }: ReachChoice): ReachChoice => ({
   db,
   owner,
 });

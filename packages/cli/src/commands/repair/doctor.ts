@@ -102,12 +102,12 @@ async function buildOptions(
 
 /** Why the first model of the settings cannot be asked; nothing is sent to find out. */
 export async function findModelProblem(invocation: Invocation): Promise<string | null> {
-  const { settings, places } = await invocation.settings();
+  const { settings, locations } = await invocation.settings();
   const { listCandidates } = await import("@lossless/core");
   const { findEndpoint } = await import("@lossless/models");
   const first = listCandidates(settings)[0];
   if (first === undefined || first === null) return null;
-  const endpoint = await findEndpoint(first, { env: process.env, stateDir: places.stateDir });
+  const endpoint = await findEndpoint(first, { env: process.env, stateDir: locations.stateDir });
   return "kind" in endpoint ? endpoint.message : null;
 }
 

@@ -43,12 +43,12 @@ async function runRestore(
 ): Promise<void> {
   const { planRestore, restoreBackup } = await import("lossless-claw/repair");
   const { settings } = await invocation.settings();
-  const places = {
+  const locations = {
     backupPath: resolve(path),
     databasePath: settings.databasePath,
     filesDir: settings.largeFilesDir,
   };
-  const plan = planRestore(places);
+  const plan = planRestore(locations);
   if (yes !== true) {
     await invocation.print({
       data: { applied: false, ...toPlanJson(plan) },
@@ -58,7 +58,7 @@ async function runRestore(
   }
   const progress = startProgress("Verifying", { isWanted: !invocation.isJson });
   const report = await restoreBackup({
-    ...places,
+    ...locations,
     withForgotten,
     onProgress: (done, total) => progress.update(done, total, countNote(done, total, "messages")),
   }).finally(() => progress.finish());

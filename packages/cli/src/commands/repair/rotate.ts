@@ -93,9 +93,9 @@ async function runSweep(
       "lcm config set autoRotateSessionFiles.startup rotate",
     );
   const { sweepSessionFiles } = await import("lossless-claw/interchange");
-  const { settings, places } = await invocation.settings();
+  const { settings, locations } = await invocation.settings();
   const { databasePath, largeFilesDir: filesDir } = settings;
-  const files = await listSessionFiles(paths, places.stateDir);
+  const files = await listSessionFiles(paths, locations.stateDir);
   const mayRotate = settings.autoRotateSessionFiles.startup === "rotate";
   const tally = await invocation.withArchive(
     mayRotate ? "change" : "read",

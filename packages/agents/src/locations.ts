@@ -1,7 +1,7 @@
 /** Where agents keep their sessions: one entry for each, from its own environment variables and its defaults. */
 import { join } from "node:path";
 
-export interface AgentPlace {
+export interface AgentLocation {
   readonly agent: string;
   /** The folder that is followed, with all below it. */
   readonly root: string;
@@ -17,28 +17,28 @@ const itself = (path: string): string => path;
 const isLines = (name: string): boolean => name.endsWith(".jsonl");
 
 /** @example listPlaces(process.env, os.homedir()) */
-export function listPlaces(env: Environment, home: string): AgentPlace[] {
+export function listLocations(env: Environment, home: string): AgentLocation[] {
   const set = (name: string): string | undefined => env[name] || undefined;
-  const place = (
+  const location = (
     agent: string,
     root: string,
-    isTranscript: AgentPlace["isTranscript"] = isLines,
-    transcriptOf: AgentPlace["transcriptOf"] = itself,
-  ): AgentPlace => ({ agent, root, isTranscript, transcriptOf });
+    isTranscript: AgentLocation["isTranscript"] = isLines,
+    transcriptOf: AgentLocation["transcriptOf"] = itself,
+  ): AgentLocation => ({ agent, root, isTranscript, transcriptOf });
   return [
-    place("claude-code", join(set("CLAUDE_CONFIG_DIR") ?? join(home, ".claude"), "projects")),
-    place("codex", join(set("CODEX_HOME") ?? join(home, ".codex"), "sessions"), (name) =>
+    location("claude-code", join(set("CLAUDE_CONFIG_DIR") ?? join(home, ".claude"), "projects")),
+    location("codex", join(set("CODEX_HOME") ?? join(home, ".codex"), "sessions"), (name) =>
       /^rollout-.*\.jsonl$/u.test(name),
     ),
     // Other files of the project lie in the same folder; older versions write one document per session.
-    place("gemini-cli", join(home, ".gemini", "tmp"), (name) => /^session-.*\.jsonl?$/u.test(name)),
-    place(
+    location("gemini-cli", join(home, ".gemini", "tmp"), (name) => /^session-.*\.jsonl?$/u.test(name)),
+    location(
       "opencode",
       join(set("XDG_DATA_HOME") ?? join(home, ".local", "share"), "opencode"),
       (name) => /^opencode\.db(?:-wal)?$/u.test(name),
       (path) => path.replace(/-wal$/u, ""),
     ),
-    place("pi", join(set("PI_CODING_AGENT_DIR") ?? join(home, ".pi", "agent"), "sessions")),
-    place("copilot", join(home, ".copilot", "session-state"), (name) => name === "events.jsonl"),
+    location("pi", join(set("PI_CODING_AGENT_DIR") ?? join(home, ".pi", "agent"), "sessions")),
+    location("copilot", join(home, ".copilot", "session-state"), (name) => name === "events.jsonl"),
   ];
 }
