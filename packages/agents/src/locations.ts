@@ -16,7 +16,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const itself = (path: string): string => path;
 const isLines = (name: string): boolean => name.endsWith(".jsonl");
 
-/** @example listPlaces(process.env, os.homedir()) */
+/** @example listLocations(process.env, os.homedir()) */
 export function listLocations(env: Environment, home: string): AgentLocation[] {
   const set = (name: string): string | undefined => env[name] || undefined;
   const location = (

@@ -169,7 +169,7 @@ async function runSet(invocation: Invocation, _options: object, name: string, ty
 
 /** Sets one setting in our own file, as `lcm config set` does, and returns the file. */
 export async function setOwnSetting(name: SettingKey, value: string): Promise<string> {
-  const { ownFile } = findConfigPlaces(process.env);
+  const { ownFile } = findConfigLocations(process.env);
   await updateConfigFile(ownFile, await prepareSet(name, value));
   return ownFile;
 }
