@@ -49,13 +49,15 @@ export {
   planListBlobs,
   planListDebts,
   planListImports,
-  planListInherited,
+  gatherFamily,
+  planFamily,
   planListPublished,
   planListSealed,
   planReadCacheUsage,
   planReadCalibration,
   planReadGuards,
 } from "./archive/look-ups.ts";
+export type { FamilyRow } from "./archive/look-ups.ts";
 export { PAGE_ROWS } from "./archive/pages.ts";
 export {
   planMoveCover,

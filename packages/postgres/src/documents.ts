@@ -1,5 +1,6 @@
 /** Documents by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
 import {
+  gatherFamily,
   toCandidates,
   must,
   toFoundSummary,
@@ -7,23 +8,29 @@ import {
   toSummaryCandidate,
   toText,
 } from "@lossless/core/adapter";
-import type { FoundSummaryColumns, CandidateColumns, TextColumns } from "@lossless/core/adapter";
+import type { FamilyRow, FoundSummaryColumns, CandidateColumns, TextColumns } from "@lossless/core/adapter";
 import type {
   ConversationFilter,
   DatedId,
   DocumentKind,
   CandidateDocument,
+  Family,
   FoundSummary,
   IdRange,
   LargeFileRow,
   MessageText,
+  PlacedTime,
+  RecallParts,
   RecallScope,
   Row,
   ScannedText,
   Store,
+  WithRecall,
 } from "@lossless/core/ports";
 import { bindInherited, NOT_BEYOND } from "./inherited.ts";
-import { bindFilter, CHOSEN, restoreAll } from "./read.ts";
+import type { Counted } from "./pending.ts";
+import { bindFilter, CHOSEN, restoreAll, restoreAsked } from "./read.ts";
+import { readRecallParts, recallPartsOf } from "./recall-parts.ts";
 import type { SqlValue } from "./sql-values.ts";
 import type { StoreContext } from "./store-context.ts";
 
@@ -59,27 +66,35 @@ const bindSpoken = (scope: RecallScope): SqlValue[] => [...bindScope(scope), sco
 /** A revision stands where its first version stood. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
 /** What arrived beside the seeds, themselves included, each once. */
-const BESIDE = `
-  WITH seeds AS MATERIALIZED (
+const NEAR = `
+  seeds AS MATERIALIZED (
     SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
     FROM unnest($8::bigint[]) j (id) JOIN messages m ON m.message_id = j.id WHERE ${IS_SPOKEN} AND ${IS_CURRENT}),
   near AS (
     SELECT m.message_id FROM seeds s JOIN messages m
     ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.stands_at - $9::bigint AND s.stands_at + $9::bigint
-    UNION SELECT id FROM seeds)
+    UNION SELECT id FROM seeds)`;
+/** What is pending has no number of words yet; unless it is known by its text ($10), that comes along. */
+const BESIDE = `
+  WITH ${NEAR}
   SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, m.role,
-    d.words
+    d.words, CASE WHEN d.words IS NULL AND m.message_id <> ALL($10::bigint[]) THEN m.body END AS body, m.encoding, m.arrival_bytes
   FROM near JOIN messages m USING (message_id) LEFT JOIN index_documents d ON d.kind = 'message' AND d.id = m.message_id
   WHERE ${SPOKEN} AND ${IS_CURRENT} ORDER BY m.message_id`;
+const RECALL_BESIDE = recallPartsOf(
+  `SELECT m.message_id AS id FROM near JOIN messages m USING (message_id) WHERE ${NOT_BEYOND.message}`,
+  `${NEAR},`,
+);
 const SUMMARY_SOURCE = `
   FROM unnest($7::bigint[]) WITH ORDINALITY j (ref, at) JOIN summary_refs r ON r.summary_ref = j.ref
   JOIN summaries s ON s.summary_id = r.summary_id`;
 const SUMMARY_PLACES = `
-  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at AS created_at, d.words ${SUMMARY_SOURCE}
+  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at AS created_at, d.words, CASE WHEN d.words IS NULL THEN s.content END AS content
+  ${SUMMARY_SOURCE}
   LEFT JOIN index_documents d ON d.kind = 'summary' AND d.id = r.summary_ref WHERE ${SUMMARY_SCOPE} ORDER BY r.summary_ref`;
 
-/** A row of which the words are not known when it is pending. */
-type Uncounted<T> = Omit<T, "words"> & { readonly id: number; readonly words: number | null };
+/** A row of which the words are not known when it is pending; then its text comes with it. */
+type Uncounted<T> = Omit<T, "words"> & Counted;
 
 export async function readCandidates(
   context: StoreContext,
@@ -95,8 +110,15 @@ export async function readCandidates(
     index: { pending },
   } = context;
   if (kind === "message") {
-    const rows = await sql.all<Uncounted<CandidateColumns>>(BESIDE, ...bindSpoken(scope), [...ids], reach);
-    return toCandidates(await pending.fillWords(sql, context, kind, rows));
+    return sql.read(async (own) => {
+      const values = [...bindSpoken(scope), [...ids], reach];
+      const [rows, recall] = await Promise.all([
+        own.all<Uncounted<CandidateColumns>>(BESIDE, ...values, pending.listKnown()),
+        readRecallParts(own, RECALL_BESIDE, ...values),
+      ]);
+      const candidates = toCandidates(await pending.fillWords(own, context, kind, rows));
+      return addRecall(candidates, recall, ({ id }) => id);
+    });
   }
   const rows = await sql.all<Uncounted<Parameters<typeof toSummaryCandidate>[0]>>(
     SUMMARY_PLACES,
@@ -106,27 +128,46 @@ export async function readCandidates(
   return (await pending.fillWords(sql, context, kind, rows)).map(toSummaryCandidate);
 }
 
+function addRecall<T>(
+  rows: readonly T[],
+  recall: readonly RecallParts[],
+  idOf: (row: T) => number,
+): (T & WithRecall)[] {
+  const parts = new Map(recall.map((one) => [one.messageId, one]));
+  return rows.map((row) => ({ ...row, recall: parts.get(idOf(row)) ?? null }));
+}
+
 interface DatedRow {
   readonly id: number;
   readonly created_at: number;
 }
 
+interface PlacedRow extends DatedRow {
+  readonly conversation_id: number;
+  readonly stands_at: number;
+}
+
 const toDated = ({ id, created_at: createdAt }: DatedRow): DatedId => ({ id, createdAt });
 
 const TIMES = `
-  SELECT m.message_id AS id, m.created_at FROM unnest($8::bigint[]) j (id) JOIN messages m ON m.message_id = j.id
+  SELECT m.message_id AS id, m.created_at, m.conversation_id, ${STANDS_AT} AS stands_at FROM unnest($8::bigint[]) j (id) JOIN messages m ON m.message_id = j.id
   WHERE ${SPOKEN} AND ${IS_CURRENT}`;
-const SUMMARY_TIMES = `SELECT r.summary_ref AS id, s.latest_at AS created_at ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
+const SUMMARY_TIMES = `
+  SELECT r.summary_ref AS id, s.latest_at AS created_at, s.conversation_id, 0 AS stands_at ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
 
 export async function readTimes(
   { sql }: StoreContext,
   { kind, ids, scope }: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope },
-): Promise<DatedId[]> {
+): Promise<PlacedTime[]> {
   const rows =
     kind === "message"
-      ? await sql.all<DatedRow>(TIMES, ...bindSpoken(scope), [...ids])
-      : await sql.all<DatedRow>(SUMMARY_TIMES, ...bindScope(scope), [...ids]);
-  return rows.map(toDated);
+      ? await sql.all<PlacedRow>(TIMES, ...bindSpoken(scope), [...ids])
+      : await sql.all<PlacedRow>(SUMMARY_TIMES, ...bindScope(scope), [...ids]);
+  return rows.map((row) => ({
+    ...toDated(row),
+    conversationId: row.conversation_id,
+    position: row.stands_at,
+  }));
 }
 
 /** Without a look at the documents themselves. $7 and $8 are the ends of ranges. */
@@ -184,9 +225,9 @@ export function readTexts(
 ): Promise<MessageText[]> {
   if (messageIds.length === 0) return Promise.resolve([]);
   return sql.read(async (own) => {
-    const rows = await own.all<TextColumns & BodyColumns>(TEXTS, ...bindSpoken(scope), [...messageIds]);
-    const bodies = await restoreAll(files, own, rows);
-    return rows.map((row, at) => toText(row, must(bodies[at], "a body")));
+    const rows = own.all<TextColumns & BodyColumns>(TEXTS, ...bindSpoken(scope), [...messageIds]);
+    const read = await restoreAsked(files, own, messageIds, rows);
+    return read.map(({ row, bytes }) => toText(row, bytes));
   });
 }
 
@@ -242,14 +283,23 @@ const WRITTEN = `
   WHERE m.conversation_id IN (${SCOPED}) AND ${isWithin("m.created_at")} AND ${NOT_BEYOND.message}
   ORDER BY m.created_at DESC, m.message_id LIMIT $9`;
 
+const RECALL_WRITTEN = recallPartsOf(WRITTEN);
+
 /** Times of messages are whole numbers; ends of ranges need not be. */
 export async function findWritten(
   { sql }: StoreContext,
   { scope, ranges, limit }: Parameters<Store["findWritten"]>[0],
-): Promise<{ messageId: number; createdAt: number }[]> {
+): ReturnType<Store["findWritten"]> {
   const ends = [ranges.map(({ since }) => Math.ceil(since)), ranges.map(({ before }) => Math.ceil(before))];
-  const rows = await sql.all<DatedRow>(WRITTEN, ...bindScope(scope), ...ends, limit);
-  return rows.map((row) => ({ messageId: row.id, createdAt: row.created_at }));
+  const values = [...bindScope(scope), ...ends, limit];
+  return sql.read(async (own) => {
+    const [rows, recall] = await Promise.all([
+      own.all<DatedRow>(WRITTEN, ...values),
+      readRecallParts(own, RECALL_WRITTEN, ...values),
+    ]);
+    const written = rows.map((row) => ({ messageId: row.id, createdAt: row.created_at }));
+    return addRecall(written, recall, ({ messageId }) => messageId);
+  });
 }
 
 /** Between two messages of one conversation, whichever stands first. */
@@ -278,6 +328,25 @@ export const readFileMessages = (context: StoreContext, fileId: string): Promise
 
 export const listScope = (context: StoreContext, request: ConversationFilter): Promise<number[]> =>
   listIds(context, SCOPE, ...bindFilter(request));
+
+/** The conversations under a key, then all that they or their parents have left. */
+const FAMILY = `
+  WITH RECURSIVE line AS (
+    SELECT conversation_id, parent_id, fork_pos, first_at, last_at, true AS is_own FROM conversations
+    WHERE owner = $1 AND session_key = $2
+    UNION
+    SELECT c.conversation_id, c.parent_id, c.fork_pos, c.first_at, c.last_at, false
+    FROM line JOIN conversations c ON c.conversation_id = line.parent_id)
+  SELECT * FROM line`;
+
+export async function readFamily(
+  { sql }: StoreContext,
+  { owner, sessionKey, newestOnly }: Parameters<Store["readFamily"]>[0],
+): Promise<Family> {
+  const rows = await sql.all<FamilyRow & { readonly is_own: boolean }>(FAMILY, owner, sessionKey);
+  const ids = rows.filter(({ is_own }) => is_own).map(({ conversation_id }) => conversation_id);
+  return gatherFamily(ids, rows, newestOnly);
+}
 
 async function listIds<T>({ sql }: StoreContext, text: string, ...values: SqlValue[]): Promise<T[]> {
   return (await sql.all<{ id: T }>(text, ...values)).map(({ id }) => id);

@@ -24,6 +24,7 @@ import type { PlaceSlice, TermPostings } from "./match.ts";
 import { PENDING_PAGE } from "./pending.ts";
 import type { PendingDocument, PendingRow } from "./pending.ts";
 import { decodeDocuments, decodeIds } from "./posting-blocks.ts";
+import { findRecallParts, HAS_RECALL_PARTS } from "./recall-parts.ts";
 import { FIELD } from "./segment.ts";
 import type { StoreContext } from "./store-context.ts";
 import { findDoubtful, toRanges } from "./word-blocks.ts";
@@ -45,7 +46,6 @@ const SUPERSEDED = `
 /** Summaries nobody is shown: not published yet, or no longer. */
 const UNSHOWN = `
   SELECT r.summary_ref AS id FROM summaries s JOIN summary_refs r USING (summary_id) WHERE s.state IN ('prepared', 'retired')`;
-const HAS_RECALL_PARTS = "EXISTS (SELECT 1 FROM message_parts WHERE tool_name LIKE '%lcm\\_%')";
 /** Ids come as one text: a row for each would cost more than finding them. */
 const FACTS: Readonly<Record<DocumentKind, string>> = {
   message: facts("message_count", SUPERSEDED, HAS_RECALL_PARTS),
@@ -151,7 +151,7 @@ export function findClues(context: StoreContext, request: ClueRequest): Promise<
 async function findOnce(
   sql: Sql,
   context: StoreContext,
-  { kind, clues, scope, limit }: ClueRequest,
+  { kind, clues, scope, limit, withRecallParts = false }: ClueRequest,
 ): Promise<CluesFound> {
   const conversations = nameConversations(scope);
   const { owner = null } = scope;
@@ -165,15 +165,21 @@ async function findOnce(
   const facts = must(found, "the facts of a search");
   checkProblem(facts.problem);
   context.index.notePending(pendingRows.length);
-  const ids = await segments.match(sql, clues, allowed);
-  const unread = await eachPending(sql, context, { kind, scope }, pendingRows, ({ id, terms }) => {
+  const matching = segments.begin(clues, allowed);
+  // All that depends on the first answer travels together.
+  const isCommon = matching.candidates.some(({ length }) => length > limit);
+  const [, waiting, extent, recallParts] = await Promise.all([
+    matching.readPlaces(sql),
+    readPending(sql, context, { kind, scope }, pendingRows),
+    isCommon ? sql.get<Extent>(EXTENT[kind], owner, conversations) : undefined,
+    withRecallParts && facts.has_recall_parts
+      ? findRecallParts(sql, listCandidates(matching, limit, pendingRows))
+      : [],
+  ]);
+  const ids = matching.finish();
+  for (const { id, terms } of waiting.documents)
     for (const [at, clue] of clues.entries())
       if (holdsClue(terms, clue)) ids[at] = unite([ids[at] ?? NO_IDS, Float64Array.of(id)]);
-  });
-  const isCommon = ids.some(({ length }) => length > limit);
-  const extent = isCommon
-    ? await sql.get<{ low: number | null; high: number | null }>(EXTENT[kind], owner, conversations)
-    : undefined;
   const unlisted = new Set([...parseIds(facts.unlisted), ...beyond]);
   return {
     total: facts.total,
@@ -182,12 +188,29 @@ async function findOnce(
     listings: ids.map((all) =>
       toListing(takeNewest(all, limit + 1), unlisted, limit, extent ?? { low: null, high: null }),
     ),
-    pendingIds: unread,
+    pendingIds: waiting.unread,
     hasRecallParts: facts.has_recall_parts,
+    ...(waiting.isMore || !withRecallParts ? {} : { recallParts }),
   };
 }
 
 const NO_IDS = new Float64Array(0);
+
+/** The numbers of the first and the last document of a scope. */
+interface Extent {
+  readonly low: number | null;
+  readonly high: number | null;
+}
+
+/** The messages that may be listed: all whose places are not read yet, and of others the newest. */
+function listCandidates(
+  { candidates, isCertain }: Matching,
+  limit: number,
+  pendingRows: readonly PendingRow[],
+): number[] {
+  const lists = candidates.map((ids, at) => (isCertain[at] ? ids.slice(-(limit + 1)) : ids));
+  return [...unite([...lists, Float64Array.from(pendingRows, ({ id }) => id).sort()])];
+}
 
 const run = <T>(sql: Sql, { text, values }: Statement): Promise<T[]> => sql.all<T>(text, ...values);
 
@@ -258,23 +281,32 @@ function takeNewest(ids: Float64Array, count: number): number[] {
   return newest;
 }
 
-/** Visits the pending documents of a scope, however many there are; gives those that nobody said how to read. */
-async function eachPending(
+interface Waiting {
+  readonly documents: readonly PendingDocument[];
+  /** Those that nobody said how to read. */
+  readonly unread: readonly number[];
+  /** There were more than one answer has. */
+  readonly isMore: boolean;
+}
+
+/** The pending documents of a scope, however many there are. */
+async function readPending(
   sql: Sql,
   { files, derive, index: { pending } }: StoreContext,
   { kind, scope }: { readonly kind: DocumentKind; readonly scope: RecallScope },
   firstRows: readonly PendingRow[],
-  visit: (document: PendingDocument) => void,
-): Promise<number[]> {
+): Promise<Waiting> {
   const unread: number[] = [];
+  const documents: PendingDocument[] = [];
+  const isMore = firstRows.length >= PENDING_PAGE;
   for (let rows = firstRows; rows.length > 0;) {
     if (derive === null && kind === "message") unread.push(...rows.map(({ id }) => id));
-    else (await pending.take(sql, { files, derive }, kind, rows)).forEach(visit);
+    else documents.push(...(await pending.take(sql, { files, derive }, kind, rows)));
     if (rows.length < PENDING_PAGE) break;
     const after = rows.at(-1)?.id;
     rows = await run<PendingRow>(sql, pending.ask(kind, scope, nameConversations(scope), after));
   }
-  return unread;
+  return { documents, unread, isMore };
 }
 
 interface Segment {
@@ -308,28 +340,43 @@ class Segments {
     else found.conversations.push(decodeIds(documents));
   }
 
-  /** The documents that hold each clue, in order, among those that are allowed. */
-  async match(sql: Sql, clues: readonly TextClue[], allowed: Float64Array | null): Promise<Float64Array[]> {
+  /** Matches as far as the blocks at hand tell. */
+  begin(clues: readonly TextClue[], allowed: Float64Array | null): Matching {
     const entries = [...this.#segments]
       .toSorted(([, a], [, b]) => a.low - b.low)
-      .map(([number, segment]) => ({ number, segment, matcher: new SegmentMatcher(segment) }));
+      .map(([number, segment]) => ({
+        number,
+        segment,
+        matcher: new SegmentMatcher(segment),
+        scope: this.#isScoped ? unite(segment.conversations) : null,
+      }));
     // Most clues need no places beyond those at hand; the others are tried again once theirs are there.
     const first = entries.map(({ matcher }) => clues.map((clue) => matcher.tryMatch(clue)));
-    await this.#readCandidates(
-      sql,
-      entries.flatMap(({ number, segment: { owner }, matcher }) =>
-        matcher.listMissing().map((slice) => ({ owner, segment: number, ...slice })),
-      ),
-    );
-    const scopes = entries.map(({ segment }) => (this.#isScoped ? unite(segment.conversations) : null));
-    return clues.map((clue, at) => {
-      const lists = entries.map(({ matcher }, index) => {
+    const gather = (clue: TextClue, at: number): Float64Array => {
+      const lists = entries.map(({ matcher, scope }, index) => {
         const ids = first[index]?.[at] ?? matcher.match(clue);
-        const scope = scopes[index] ?? null;
         return scope === null ? ids : intersect([ids, scope]);
       });
       return this.#narrow(concat(lists), allowed);
-    });
+    };
+    const missing = entries.flatMap(({ number, segment: { owner }, matcher }) =>
+      matcher.listMissing().map((slice) => ({ owner, segment: number, ...slice })),
+    );
+    const isCertain = clues.map((_, at) => first.every((found) => found[at] !== null));
+    const candidates = clues.map(gather);
+    return {
+      candidates,
+      isCertain,
+      readPlaces: (sql) => this.#readPlaces(sql, missing),
+      finish: () => clues.map((clue, at) => (isCertain[at] ? (candidates[at] ?? NO_IDS) : gather(clue, at))),
+    };
+  }
+
+  /** The documents that hold each clue, in order, among those that are allowed. */
+  async match(sql: Sql, clues: readonly TextClue[], allowed: Float64Array | null): Promise<Float64Array[]> {
+    const matching = this.begin(clues, allowed);
+    await matching.readPlaces(sql);
+    return matching.finish();
   }
 
   #narrow(found: Float64Array, allowed: Float64Array | null): Float64Array {
@@ -337,7 +384,7 @@ class Segments {
     return allowed === null ? present : intersect([present, allowed]);
   }
 
-  async #readCandidates(sql: Sql, slices: readonly SegmentSlice[]): Promise<void> {
+  async #readPlaces(sql: Sql, slices: readonly SegmentSlice[]): Promise<void> {
     if (slices.length === 0) return;
     const rows = await sql.all<{ segment: number; term: string; at: number; places: Uint8Array }>(
       SLICES,
@@ -353,6 +400,18 @@ class Segments {
       postings.places.set(places, at);
     }
   }
+}
+
+/** Clues that are being matched. */
+interface Matching {
+  /** The documents that hold each clue, or may. */
+  readonly candidates: readonly Float64Array[];
+  /** Of which clues this is known for all. */
+  readonly isCertain: readonly boolean[];
+  /** Reads the places that tell for the others. */
+  readPlaces(sql: Sql): Promise<void>;
+  /** The documents that hold each clue, in order; when places were read. */
+  finish(): Float64Array[];
 }
 
 interface SegmentSlice extends PlaceSlice {
@@ -386,11 +445,13 @@ export async function testClues(
       run<PendingRow>(sql, context.index.pending.ask(kind, {}, null)),
       readSegments(sql, kind, null, clues, null),
     ]);
-    const held = (await segments.match(sql, clues, wanted)).map((list) => [...list]);
-    await eachPending(sql, context, { kind, scope: {} }, pendingRows, ({ id, terms }) => {
-      if (!asked.has(id)) return;
+    const [matched, waiting] = await Promise.all([
+      segments.match(sql, clues, wanted),
+      readPending(sql, context, { kind, scope: {} }, pendingRows),
+    ]);
+    const held = matched.map((list) => [...list]);
+    for (const { id, terms } of waiting.documents.filter((document) => asked.has(document.id)))
       for (const [at, clue] of clues.entries()) if (holdsClue(terms, clue)) held[at]?.push(id);
-    });
     return held;
   });
 }

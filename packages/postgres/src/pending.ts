@@ -44,10 +44,6 @@ const BODIES = `
   SELECT m.message_id AS id, m.conversation_id, m.body, m.encoding, m.arrival_bytes FROM messages m
   WHERE m.message_id = ANY($1::bigint[]) AND m.forgotten_at IS NULL ORDER BY m.message_id`;
 
-const CONTENTS = `
-  SELECT r.summary_ref AS id, s.content FROM summary_refs r JOIN summaries s USING (summary_id)
-  WHERE r.summary_ref = ANY($1::bigint[])`;
-
 /** A message as it is read to be indexed. */
 export interface MessageDocument {
   readonly id: number;
@@ -94,34 +90,27 @@ async function toDocuments(
   // Whoever keeps every payload in the body has the length that arrived.
   const plain = new Map(stored.map((row) => [row.id, decodeBody(row, row.arrival_bytes)]));
   const cut = stored.filter((row) => plain.get(row.id)?.byteLength !== row.arrival_bytes);
-  const payloads =
+  const cutIds = cut.map(({ id }) => id);
+  const [payloads, contentOf] =
     cut.length === 0
-      ? []
-      : await sql.all<PayloadRow>(
-          PAYLOADS,
-          cut.map(({ id }) => id),
-        );
+      ? [[], () => null]
+      : await Promise.all([sql.all<PayloadRow>(PAYLOADS, cutIds), files.readCut(sql, cutIds)]);
   const partsOf = Map.groupBy(payloads, ({ message_id }) => message_id);
-  const documents: MessageDocument[] = [];
-  for (const row of stored) {
+  return stored.map((row) => {
     const parts = listPayloads(partsOf.get(row.id) ?? []);
-    const bytes = parts.length === 0 ? plain.get(row.id) : await putBack(sql, row, parts, files);
+    const bytes = parts.length === 0 ? plain.get(row.id) : putBack(row, parts, contentOf);
     const { readTerms } = derive(bytes ?? new Uint8Array(), toCutPayloads(parts));
-    documents.push({ id: row.id, conversationId: row.conversation_id, readTerms });
-  }
-  return documents;
+    return { id: row.id, conversationId: row.conversation_id, readTerms };
+  });
 }
 
 /** What a message says without its large file, when that is gone: finding the rest is better than finding nothing. */
-async function putBack(
-  sql: Sql,
+function putBack(
   row: StoredBody,
   parts: readonly CutPart[],
-  files: Files,
-): Promise<Uint8Array> {
-  const contents = await Promise.all(
-    parts.map(({ file }) => (file === null ? null : files.read(sql, file.storage_path))),
-  );
+  contentOf: (name: string) => Uint8Array | null,
+): Uint8Array {
+  const contents = parts.map(({ file }) => (file === null ? null : contentOf(file.storage_path)));
   try {
     return putTogether(row, parts, contents);
   } catch (error) {
@@ -141,10 +130,13 @@ const toTextTerms = ({ words, idents }: IndexTerms): TextTerms => ({
   idents: splitTerms(idents),
 });
 
-/** A document and its number of words; null when it is not in the index. */
-interface Counted {
-  readonly id: number;
+/** A document and its number of words; null when it is not in the index, and then with its text, unless that is known. */
+export interface Counted extends Pick<PendingRow, "id" | "conversation_id"> {
   readonly words: number | null;
+  readonly body?: Uint8Array | null;
+  readonly encoding?: number;
+  readonly arrival_bytes?: number;
+  readonly content?: string | null;
 }
 
 export type PendingRow = BodyRow & { readonly content?: string | null };
@@ -157,8 +149,13 @@ export class PendingTexts {
   ask(kind: DocumentKind, scope: RecallScope, conversations: readonly number[] | null, after = 0): Statement {
     const { owner = null, since = null, before = null, role = null } = scope;
     return kind === "message"
-      ? statement(MESSAGES, owner, conversations, since, before, role, after, [...this.#known.keys()])
+      ? statement(MESSAGES, owner, conversations, since, before, role, after, this.listKnown())
       : statement(SUMMARIES, owner, conversations, since, before, after);
+  }
+
+  /** Messages whose texts need not be read again. */
+  listKnown(): number[] {
+    return [...this.#known.keys()];
   }
 
   /** Fills in how many words pending documents have: they are not among the documents of the index. */
@@ -171,12 +168,7 @@ export class PendingTexts {
     const knownOf = (id: number): number | undefined =>
       kind === "message" ? this.#known.get(id)?.terms.words.length : undefined;
     const unknown = rows.filter(({ id, words }) => words === null && knownOf(id) === undefined);
-    const counted = await countWords(
-      sql,
-      reader,
-      kind,
-      unknown.map(({ id }) => id),
-    );
+    const counted = await countWords(sql, reader, kind, unknown);
     return rows.map((row) => ({ ...row, words: row.words ?? knownOf(row.id) ?? counted.get(row.id) ?? 0 }));
   }
 
@@ -208,13 +200,12 @@ async function countWords(
   sql: Sql,
   reader: MessageReader,
   kind: DocumentKind,
-  ids: readonly number[],
+  rows: readonly Counted[],
 ): Promise<Map<number, number>> {
-  if (ids.length === 0) return new Map();
-  if (kind === "summary") {
-    const rows = await sql.all<{ id: number; content: string }>(CONTENTS, ids);
-    return new Map(rows.map(({ id, content }) => [id, splitTerms(encodeForIndex(content).words).length]));
-  }
-  const documents = await readDocuments(sql, reader, ids);
+  if (kind === "summary")
+    return new Map(
+      rows.map(({ id, content }) => [id, splitTerms(encodeForIndex(content ?? "").words).length]),
+    );
+  const documents = await toDocuments(sql, reader, rows as readonly BodyRow[]);
   return new Map(documents.map(({ id, readTerms }) => [id, splitTerms(readTerms(null).words).length]));
 }

@@ -233,6 +233,28 @@ export async function restoreAll(
   );
 }
 
+/**
+ * The same for messages by their ids, whose rows are on their way: what was cut out of them is asked for before it is known whether there is
+ * any, so that all takes one round trip.
+ */
+export async function restoreAsked<R extends StoredBody>(
+  files: StoreContext["files"],
+  sql: Sql,
+  messageIds: readonly number[],
+  asked: Promise<R[]>,
+): Promise<{ readonly row: R; readonly bytes: Uint8Array }[]> {
+  const [rows, parts, contentOf] = await Promise.all([
+    asked,
+    readParts(sql, messageIds),
+    files.readCut(sql, messageIds),
+  ]);
+  return rows.map((row) => {
+    const payloads = listPayloads(parts.get(row.message_id) ?? []);
+    const contents = payloads.map(({ file }) => (file === null ? null : contentOf(file.storage_path)));
+    return { row, bytes: putTogether(row, payloads, contents) };
+  });
+}
+
 /** The parts of messages that have any, each payload with its file. */
 async function readParts(
   sql: Sql,

@@ -20,7 +20,6 @@ import {
   planListBlobs,
   planListDebts,
   planListImports,
-  planListInherited,
   planListPublished,
   planListSealed,
   planReadCacheUsage,
@@ -227,7 +226,7 @@ export const VERBS = {
   listSummariesOf: documents.listSummariesOf,
   readFileMessages: documents.readFileMessages,
   listScope: documents.listScope,
-  listInherited: reads(planListInherited),
+  readFamily: documents.readFamily,
 
   backup: repair.backup,
   listDebts: reads(planListDebts),

@@ -21,7 +21,7 @@ import { reindex } from "../src/reindex.ts";
 import { bindVerbs, VERBS } from "../src/verbs.ts";
 import { readIndexProof } from "../src/verify-index.ts";
 import { Connection, migrate } from "../src/testing.ts";
-import type { Sql, StoreContext } from "../src/testing.ts";
+import type { StoreContext } from "../src/testing.ts";
 
 const OWNER = "main";
 const DONE = (): Promise<void> => Promise.resolve();
@@ -62,33 +62,7 @@ async function fill(engine: Engine, texts: readonly string[], owners: readonly s
   }
 }
 
-/** How often somebody waits for the server: what is asked before an answer came back belongs to the same round trip. */
-class Waits {
-  count = 0;
-
-  begin(): void {
-    this.count = 0;
-  }
-
-  watch(sql: Sql): Sql {
-    const wait = async <T>(work: () => Promise<T>): Promise<T> => {
-      const mine = this.count + 1;
-      const result = await work();
-      this.count = Math.max(this.count, mine);
-      return result;
-    };
-    return {
-      all: (text, ...values) => wait(() => sql.all(text, ...values)),
-      get: (text, ...values) => wait(() => sql.get(text, ...values)),
-      ask: (statements) => wait(() => sql.ask(statements)),
-      read: (work) => sql.read((inner) => work(this.watch(inner))),
-      write: (work, options) => sql.write(work, options),
-    };
-  }
-}
-
 interface Pair {
-  readonly waits: Waits;
   readonly sqlite: Engine;
   readonly postgres: Engine;
   readonly connection: Connection;
@@ -117,9 +91,8 @@ async function openPair(texts: readonly string[], owners: readonly string[] = [O
     index: new FullTextIndex(),
     derive: deriveMessage,
   };
-  const waits = new Waits();
   const store = {
-    ...bindVerbs(VERBS, { ...context, sql: waits.watch(connection) }),
+    ...bindVerbs(VERBS, context),
     flushIndex: DONE,
     close: DONE,
   };
@@ -128,7 +101,7 @@ async function openPair(texts: readonly string[], owners: readonly string[] = [O
     workerUrl: new URL("file:///none"),
   })({ database, thread: false });
   onTestFinished(() => postgres.close());
-  return { waits, sqlite, postgres, connection, context, queue: new IndexQueue(context) };
+  return { sqlite, postgres, connection, context, queue: new IndexQueue(context) };
 }
 
 /** Questions of every kind about some texts. */
@@ -259,21 +232,6 @@ describePostgres("search on a server", () => {
     await expect(cancelled).rejects.toMatchObject({ code: "aborted" });
     expect(await proveIndex(pair)).toEqual([]);
     await expectSame(pair, askAbout(texts, 30, 8));
-  });
-
-  test("waits for at most six round trips, and two more to find the conversations of a session", async () => {
-    const texts = writeTexts(300, 9);
-    const { postgres, waits, queue } = await openPair(texts);
-    await queue.settle("all");
-    const session = { key: "agent:0", id: `${OWNER}:agent:0`, owner: OWNER };
-    for (const request of askAbout(texts, 40, 10)) {
-      if (request.mode === "regex") continue;
-      waits.begin();
-      await postgres.grep({ session, ...request });
-      // Which conversations belong to a session is asked first.
-      const most = request.allConversations ? 6 : 8;
-      expect(waits.count, JSON.stringify(request)).toBeLessThanOrEqual(most);
-    }
   });
 
   test("misses no message while several index", async () => {

@@ -17,6 +17,7 @@ import type {
   IdRange,
   LargeFileRow,
   MessageText,
+  PlacedTime,
   RecallScope,
   Row,
   ScannedText,
@@ -66,10 +67,10 @@ const SUMMARY_PLACES = (table: string): string => `
   SELECT r.summary_ref AS id, s.conversation_id, s.latest_at, ${LENGTH} ${SUMMARY_SOURCE}
   LEFT JOIN ${table}_docsize d ON d.id = r.summary_ref WHERE ${SUMMARY_SCOPE} ORDER BY r.summary_ref`;
 const TIMES = `
-  SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times
+  SELECT json_group_array(json_array(m.message_id, m.created_at, m.conversation_id, ${STANDS_AT})) AS times
   FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const SUMMARY_TIMES = `
-  SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
+  SELECT json_group_array(json_array(r.summary_ref, s.latest_at, s.conversation_id, 0)) AS times ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
 const SUMMARIES = `
   SELECT r.summary_ref, s.* FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
   JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY j.key`;
@@ -216,18 +217,17 @@ function readLength(hex: string): number {
 export function readTimes(
   { connection }: StoreContext,
   { kind, ids, scope }: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope },
-): { id: number; createdAt: number }[] {
+): PlacedTime[] {
   const [conversations, since, before, role] = bindScope(scope);
   const list = JSON.stringify(ids);
   const row =
     kind === "message"
       ? connection.get<{ times: string }>(TIMES, conversations, since, before, role, list)
       : connection.get<{ times: string }>(SUMMARY_TIMES, conversations, since, before, list);
-  const times = JSON.parse(row?.times ?? "[]") as [number, number][];
-  return dropBeyond(connection, scope, kind, times, ([id]) => id).map(([id, createdAt]) => ({
-    id,
-    createdAt,
-  }));
+  const times = JSON.parse(row?.times ?? "[]") as [number, number, number, number][];
+  return dropBeyond(connection, scope, kind, times, ([id]) => id).map(
+    ([id, createdAt, conversationId, position]) => ({ id, createdAt, conversationId, position }),
+  );
 }
 
 export function readTexts(

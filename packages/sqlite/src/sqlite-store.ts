@@ -22,7 +22,7 @@ import {
   planListBlobs,
   planListDebts,
   planListImports,
-  planListInherited,
+  planFamily,
   planListPublished,
   planListSealed,
   planReadCacheUsage,
@@ -72,6 +72,7 @@ import type {
   CoverHead,
   CoverTail,
   DatedId,
+  Family,
   Debt,
   Derive,
   DissolveResult,
@@ -86,7 +87,6 @@ import type {
   Guard,
   IdRange,
   ImportedPart,
-  InheritedPart,
   Intake,
   LargeFileRow,
   ListedConversation,
@@ -534,8 +534,8 @@ export class SqliteStore implements Store {
     return this.#do("read", () => documents.listScope(this.#context, request));
   }
 
-  async listInherited(conversationIds: readonly number[]): Promise<InheritedPart[]> {
-    return this.#read(() => planListInherited(conversationIds));
+  async readFamily(request: Parameters<Store["readFamily"]>[0]): Promise<Family> {
+    return this.#read(() => planFamily(request));
   }
 
   async insertGrant(grant: Grant, now: number): Promise<boolean> {

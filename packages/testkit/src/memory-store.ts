@@ -33,7 +33,7 @@ import {
   planListBlobs,
   planListDebts,
   planListImports,
-  planListInherited,
+  planFamily,
   planListPublished,
   planListSealed,
   planReadCacheUsage,
@@ -168,7 +168,7 @@ export function openMemoryStore(derive: Derive, archive: MemoryArchive = new Mem
       return archive.write(() => planTransplant(request, withDerive));
     },
     listRecallParts: (messageIds) => read(() => planRecallParts(messageIds)),
-    listInherited: (ids) => read(() => planListInherited(ids)),
+    readFamily: (request) => read(() => planFamily(request)),
     readForkItems: (id) => read(() => planForkItems(id)),
     readCalibration: (model) => read(() => planReadCalibration(model)),
     readCacheUsage: (id) => read(() => planReadCacheUsage(id)),

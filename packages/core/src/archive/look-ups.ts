@@ -1,7 +1,7 @@
 /** Reads of the store port that take rows of one table, or follow them to others by key. Read-only plans, so that no adapter repeats them. */
 import type { Debt, FoldingStore, Guard } from "../store/folding.ts";
 import type { ForkItem } from "../store/forks.ts";
-import type { InheritedPart } from "../store/recall.ts";
+import type { Family, RecallStore } from "../store/recall.ts";
 import type { DoubtfulSummary, ImportedPart, RepairStore } from "../store/repair.ts";
 import { toDebt, toDoubtful, toForkItem, toImported } from "./nouns.ts";
 import { Pages, readRows } from "./pages.ts";
@@ -24,27 +24,71 @@ function* readAll<T extends TableName, C extends ColumnOf<T>>(
   return rows;
 }
 
+/** A conversation, and where it left its parent. */
+export type FamilyRow = Pick<
+  Row<"conversations">,
+  "conversation_id" | "parent_id" | "fork_pos" | "first_at" | "last_at"
+>;
+
+const FAMILY_COLUMNS = ["conversation_id", "parent_id", "fork_pos", "first_at", "last_at"] as const;
+
+export function* planFamily({
+  owner,
+  sessionKey,
+  newestOnly,
+}: Parameters<RecallStore["readFamily"]>[0]): Asking<Family> {
+  const rows: FamilyRow[] = yield* readAll("conversations", {
+    columns: FAMILY_COLUMNS,
+    order: ["conversation_id"],
+    where: { owner, session_key: sessionKey },
+  });
+  const ids = rows.map(({ conversation_id }) => conversation_id);
+  const seen = new Set(ids);
+  for (let found = rows; found.length > 0;) {
+    const keys = found.flatMap(({ parent_id }) =>
+      parent_id === null || seen.has(parent_id) ? [] : parent_id,
+    );
+    for (const key of keys) seen.add(key);
+    found = yield* readRows("conversations", FAMILY_COLUMNS, {
+      column: "conversation_id",
+      keys: [...new Set(keys)],
+    });
+    rows.push(...found);
+  }
+  return gatherFamily(ids, rows, newestOnly);
+}
+
 /**
- * What conversations have in common with those they left, however long ago: a fork's own rows begin where it left its parent; what was said
- * before is stored once, with the parent, and belongs to both. Where several ways lead to one, the farthest place counts. The newest first.
+ * A family from its rows and those of all parents. A fork's own rows begin where it left its parent; what was said before is stored once, with
+ * the parent, and belongs to both. Where several ways lead to one, the farthest place counts. The newest first.
  */
-export function* planListInherited(conversationIds: readonly number[]): Asking<InheritedPart[]> {
+export function gatherFamily(
+  ids: readonly number[],
+  rows: readonly FamilyRow[],
+  newestOnly: boolean,
+): Family {
+  const conversationIds = ids.toSorted((a, b) => b - a).slice(0, newestOnly ? 1 : undefined);
+  const rowOf = new Map(rows.map((row) => [row.conversation_id, row]));
   const seen = new Set(conversationIds);
   const forkPositions = new Map<number, number>();
-  for (let keys = [...seen]; keys.length > 0;) {
-    const children = yield* readRows("conversations", ["conversation_id", "parent_id", "fork_pos"], {
-      column: "conversation_id",
-      keys,
-    });
-    for (const { parent_id, fork_pos } of children)
-      if (parent_id !== null)
-        forkPositions.set(parent_id, Math.max(fork_pos ?? 0, forkPositions.get(parent_id) ?? 0));
-    keys = [...forkPositions.keys()].filter((id) => !seen.has(id));
-    for (const id of keys) seen.add(id);
+  // A set gives what is added while it is walked, too.
+  for (const id of seen) {
+    const { parent_id = null, fork_pos = null } = rowOf.get(id) ?? {};
+    if (parent_id === null) continue;
+    forkPositions.set(parent_id, Math.max(fork_pos ?? 0, forkPositions.get(parent_id) ?? 0));
+    seen.add(parent_id);
   }
-  return Array.from(forkPositions, ([conversationId, position]) => ({ conversationId, position }))
-    .filter(({ conversationId }) => !conversationIds.includes(conversationId))
-    .sort((a, b) => b.conversationId - a.conversationId);
+  const times = [...seen].flatMap((id) => rowOf.get(id) ?? []);
+  const first = times.flatMap(({ first_at }) => first_at ?? []);
+  const last = times.flatMap(({ last_at }) => last_at ?? []);
+  return {
+    conversationIds,
+    inherited: Array.from(forkPositions, ([conversationId, position]) => ({ conversationId, position }))
+      .filter(({ conversationId }) => !conversationIds.includes(conversationId))
+      .sort((a, b) => b.conversationId - a.conversationId),
+    firstAt: first.length === 0 ? null : Math.min(...first),
+    lastAt: last.length === 0 ? null : Math.max(...last),
+  };
 }
 
 /** What a fork shows of its parent, but for what was forgotten since. */

@@ -11,7 +11,6 @@ import { grepFullText, MAX_LIMIT } from "../recall/grep.ts";
 import type { FoundConversation, FoundHits, GrepRequest, GrepResult } from "../recall/grep.ts";
 import { grepRegex, readAsWords } from "../recall/regex.ts";
 import type { Reach } from "../recall/reach.ts";
-import type { ConversationRow } from "../store/store.ts";
 import { searchMessages } from "../recall/search.ts";
 import type { SearchRequest, SearchResult } from "../recall/search.ts";
 import { capTokens, findReach } from "./reach.ts";
@@ -23,12 +22,13 @@ export async function search({ store }: EngineState, request: SearchRequest): Pr
 
 export async function grep(engine: EngineState, request: GrepRequest): Promise<GrepResult> {
   const found = await findHits(engine, request);
-  const ids = new Set(found.hits.map((hit) => hit.conversationId));
-  const rows = await Promise.all([...ids].map((id) => engine.store.readConversation(id)));
+  const known = new Map(found.conversations?.map((one) => [one.conversationId, one]));
+  const ids = [...new Set(found.hits.map((hit) => hit.conversationId))];
+  const rows = await Promise.all(ids.map((id) => known.get(id) ?? engine.store.readConversation(id)));
   return { ...found, conversations: rows.flatMap((row) => (row === null ? [] : [toFound(row)])) };
 }
 
-const toFound = (row: ConversationRow): FoundConversation => {
+const toFound = (row: FoundConversation): FoundConversation => {
   const { conversationId, sessionKey, sessionId, agent, project, title, lastAt } = row;
   return { conversationId, sessionKey, sessionId, agent, project, title, lastAt };
 };
@@ -44,6 +44,7 @@ async function findHits(engine: EngineState, request: GrepRequest): Promise<Foun
   if (request.scope !== "files" && request.mode === "full_text")
     return grepFullText(engine.store, request, reach, {
       now,
+      withConversations: true,
       embedQuestion: () => engine.writer.embedQuestion({ text: request.pattern, signal: request.signal }),
     });
   const found = await grepByExpression(engine, request, reach);
@@ -51,6 +52,7 @@ async function findHits(engine: EngineState, request: GrepRequest): Promise<Foun
   if (found.total > 0 || found.truncated || request.scope === "files" || words === "") return found;
   const answer = await grepFullText(engine.store, { ...request, pattern: words, mode: "full_text" }, reach, {
     now,
+    withConversations: true,
   });
   const notes = answer.notes.filter(({ step }) => step?.kind !== "search_regex");
   return {

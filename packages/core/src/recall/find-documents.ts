@@ -11,6 +11,7 @@ import type { NamedDate, Query, QueryClue, TextClue } from "../text/index.ts";
 import { IdSet } from "./id-set.ts";
 import type { ReadonlyIds } from "./id-set.ts";
 import type { FindStore } from "./own-words.ts";
+import type { Extent } from "./reach.ts";
 import { DATE_WEIGHT, NEIGHBOUR_REACH, rankCandidates, selectSeeds } from "./rank.ts";
 import type { FoundClue, RankedDocument } from "./rank.ts";
 
@@ -37,6 +38,10 @@ export interface FindRequest {
   readonly query: Query;
   readonly scope: RecallScope;
   readonly commonAbove?: number;
+  /** Times of the oldest and newest message of the scope, where they are known already. */
+  readonly extent?: Extent | undefined;
+  /** So many of the best are read anyway: they are asked for together with those that are read here. */
+  readonly readAhead?: number;
 }
 
 export interface FoundDocuments {
@@ -68,12 +73,17 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   const sought = new Map([...whole, ...parts.flat()].map((clue) => [nameClue(clue.sought), clue.sought]));
   if (sought.size === 0) return NOTHING;
   const clues = [...sought.values()];
-  const answer = await store.findClues({ kind, clues, scope, limit: commonAbove });
+  const dates = kind === "message" ? query.dates : [];
+  const [answer, early] = await Promise.all([
+    store.findClues({ kind, clues, scope, limit: commonAbove }),
+    request.extent === undefined ? null : findDated(store, dates, scope, request.extent, commonAbove),
+  ]);
   const { total } = answer;
   const listings: Listings = new Map(
     [...sought.keys()].map((name, at) => [name, answer.listings[at] as ClueListing]),
   );
-  const dated = kind === "message" ? await findDated(store, query.dates, scope, answer, commonAbove) : null;
+  const dated =
+    request.extent === undefined ? await findDated(store, dates, scope, answer, commonAbove) : early;
   const join = (clues: readonly QueryClue[]): ListedClue[] => [
     ...clues.map((clue) => ({ ...clue, ...listingOf(listings, clue) })),
     ...(dated ? [{ ...dated, listedFrom: null }] : []),
@@ -85,19 +95,16 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   const seeds = selectSeeds([...rare, ...paired], total, SEEDS);
   const pending = answer.pendingIds.length;
   if (seeds.length === 0) return { ...NOTHING, pending };
-  const candidates = await store.readCandidates({
-    kind,
-    ids: seeds,
-    reach: kind === "message" ? NEIGHBOUR_REACH : 0,
-    scope,
-  });
+  const isMessage = kind === "message";
+  const [candidates, named] = await Promise.all([
+    store.readCandidates({ kind, ids: seeds, reach: isMessage ? NEIGHBOUR_REACH : 0, scope }),
+    isMessage ? findNamed(store, request, listings, total) : null,
+  ]);
   await addTested(store, kind, sought, listings, candidates);
-  const others =
-    kind === "message" ? await findOthers(store, request, listings, candidates, total) : undefined;
+  const others = named === null ? undefined : findOthers(query, named, candidates);
   const question = { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion, others };
   const first = rankCandidates(question, candidates, total);
-  const asking =
-    kind === "message" && query.isQuestion ? await findAsking(store, first, candidates, scope) : [];
+  const asking = isMessage && query.isQuestion ? await findAsking(store, request, first, candidates) : [];
   const ranked =
     asking.length === 0 ? first : rankCandidates({ ...question, asking: new Set(asking) }, candidates, total);
   const known = new Map(candidates.map((candidate) => [candidate.id, candidate]));
@@ -113,21 +120,24 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   };
 }
 
-/** What others said, where the question names a speaker of the same session, or is about its asker. */
-async function findOthers(
+/** What speakers said whom the question names. */
+async function findNamed(
   store: FindStore,
   { kind, query, scope, commonAbove = COMMON_ABOVE }: FindRequest,
   listings: Listings,
-  candidates: readonly CandidateDocument[],
   total: number,
-): Promise<Set<number>> {
+): Promise<IdSet> {
   const isSpeaker = ({ frequency }: ClueListing): boolean => frequency >= SPEAKER_SHARE * total;
   // Whoever speaks so often is named at least as often; for all other words there is nothing to look up.
   const names = query.isQuestion ? buildNameClues(query) : [];
   const clues = names.filter((name) => isSpeaker(listingOf(listings, name))).map(({ speaking }) => speaking);
   const spoken =
     clues.length === 0 ? [] : (await store.findClues({ kind, clues, scope, limit: commonAbove })).listings;
-  const named = new IdSet(spoken.filter(isSpeaker).map(({ ids }) => ids));
+  return new IdSet(spoken.filter(isSpeaker).map(({ ids }) => ids));
+}
+
+/** What others said, where the question names a speaker of the same session, or is about its asker. */
+function findOthers(query: Query, named: IdSet, candidates: readonly CandidateDocument[]): Set<number> {
   return new Set([
     ...listOthers(candidates, ({ id }) => named.has(id)),
     ...(query.isAboutAsker ? listOthers(candidates, ({ role }) => role === ASKER_ROLE) : []),
@@ -148,14 +158,17 @@ function listOthers(
 /** Those of the best documents that end with a question. */
 async function findAsking(
   store: FindStore,
+  { scope, readAhead = 0 }: FindRequest,
   ranked: readonly RankedDocument[],
   candidates: readonly CandidateDocument[],
-  scope: RecallScope,
 ): Promise<number[]> {
   const short = new Set(candidates.filter(({ words }) => words <= QUESTION_WORDS).map(({ id }) => id));
   const ids = ranked.slice(0, READ_FOR_QUESTIONS).flatMap(({ id }) => (short.has(id) ? id : []));
-  const texts = await store.readTexts(ids, scope);
+  const ahead = ranked.slice(0, readAhead).map(({ id }) => id);
+  const texts = await store.readTexts([...new Set([...ids, ...ahead])], scope);
+  const looked = new Set(ids);
   return texts
+    .filter(({ messageId }) => looked.has(messageId))
     .filter((text) => /[?？؟]/.test(store.textOf(text).slice(-LAST_CHARS)))
     .map(({ messageId }) => messageId);
 }

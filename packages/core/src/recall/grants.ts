@@ -6,7 +6,7 @@ import { EngineError } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
 import type { Grant } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
-import { listFamily } from "./family.ts";
+import { readFamily } from "./family.ts";
 
 const DEFAULT_GRANT_DEPTH = 3;
 const DEFAULT_GRANT_TTL_MS = 5 * 60_000;
@@ -48,7 +48,7 @@ export async function createGrant(
   const { session } = request;
   const held = await store.findGrantOf(session.key, now);
   if (held && isLive(held, now)) return refuse("recursion", "a sub-agent cannot hand on what it was granted");
-  const conversationIds = request.conversationIds ?? (await listFamily(store, session));
+  const conversationIds = request.conversationIds ?? (await readFamily(store, session)).conversationIds;
   if (conversationIds.length === 0)
     return refuse("not_yours", "this session has no conversation that could be read");
   for (const id of conversationIds) {

@@ -5,7 +5,7 @@
  */
 import type { Note } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
-import type { RecallScope } from "../store/recall.ts";
+import type { PlacedTime, RecallScope } from "../store/recall.ts";
 import type { ConversationRow, Store } from "../store/store.ts";
 import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
 import type { Query } from "../text/index.ts";
@@ -57,12 +57,13 @@ export type FoundConversation = Pick<
 >;
 
 export interface GrepResult extends FoundHits {
-  /** Those that the hits are in. */
   readonly conversations: readonly FoundConversation[];
 }
 
 export interface FoundHits {
   readonly hits: GrepHit[];
+  /** Those that the hits are in, as far as they were read. */
+  readonly conversations?: readonly FoundConversation[];
   readonly mode: GrepMode;
   readonly scope: GrepScope;
   /** What found the hits: all terms, any of them, terms and vectors together, the expression; `empty` when there was nothing to look for. */
@@ -86,6 +87,8 @@ export const MAX_LIMIT = 200;
 export const SNIPPET_CHARS = 200;
 /** How many of the best are read to see whether they hold an identifier as it was typed. */
 const VERBATIM_LOOK = 100;
+/** So many are read of a question, whose order changes a little once it is known what they say. */
+const READ_AHEAD = 140;
 /** Keywords found together this often need no looser search. */
 const ENOUGH_COMPLETE = 5;
 /** How many documents beyond those that were ranked can be paged through. */
@@ -159,6 +162,7 @@ interface Candidate {
   readonly id: number;
   readonly score: number;
   readonly foundBy: readonly FoundBy[];
+  readonly conversationId: number;
   readonly createdAt: number;
   /** 0 for a summary, and where it is not known. */
   readonly position: number;
@@ -167,7 +171,7 @@ interface Candidate {
 /** Documents of which only the time is known for all. */
 interface DatedDocuments
   extends Pick<FoundDocuments, "ranked" | "holding">, Partial<Pick<FusedDocuments, "near" | "worded">> {
-  readonly candidates: ReadonlyMap<number, { readonly createdAt: number; readonly position?: number }>;
+  readonly candidates: ReadonlyMap<number, Pick<PlacedTime, "createdAt" | "conversationId" | "position">>;
 }
 
 interface FoundOfKind {
@@ -180,6 +184,8 @@ export interface FullTextOptions {
   readonly commonAbove?: number;
   /** Asked for a vector only when words alone do not settle it. */
   readonly embedQuestion?: () => Promise<QuestionVector>;
+  /** Also give the conversations of the hits. */
+  readonly withConversations?: boolean;
 }
 
 export async function grepFullText(
@@ -191,9 +197,14 @@ export async function grepFullText(
   const checked = checkGrep(request, reach);
   const query = analyzeQuery(checked.pattern);
   const own = new OwnWords(store, request);
-  const worded = await findByWords(own, query, checked, options);
-  const complete = worded.reduce((sum, { documents }) => sum + documents.complete.length, 0);
+  const first = await findByWords(own, query, checked, { ...options, extent: reach.extent });
+  const complete = first.reduce((sum, { documents }) => sum + documents.complete.length, 0);
   const isStrict = isFoundStrictly(query, complete);
+  // Asked together: a server is as far away for both as for one.
+  const [worded, unranked] = await Promise.all([
+    preferVerbatim(own, query, first, checked.scope),
+    isStrict ? readUnranked(store, first, checked.scope) : [],
+  ]);
   const questionVector =
     isStrict || !checked.kinds.includes("message") ? undefined : await options.embedQuestion?.();
   const isFused = questionVector?.kind === "vector";
@@ -201,13 +212,9 @@ export async function grepFullText(
     ? await addNearest(store, own, worded, questionVector, query, checked, request.signal)
     : worded;
   const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
-  const chosen = await Promise.all(
-    found.map(async ({ kind, documents }) => {
-      const all = isStrict ? await addUnranked(store, kind, documents, checked.scope) : documents;
-      return chooseCandidates(kind, all, query, isStrict);
-    }),
+  const candidates = found.flatMap(({ kind, documents }, at) =>
+    chooseCandidates(kind, addUnranked(documents, unranked[at] ?? []), query, isStrict),
   );
-  const candidates = chosen.flat();
   const ordered = orderCandidates(
     candidates,
     sort,
@@ -216,8 +223,13 @@ export async function grepFullText(
   );
   const page = ordered.slice(checked.offset, checked.offset + checked.limit);
   const isEmpty = query.terms.length + query.phrases.length === 0;
+  const [hits, conversations] = await Promise.all([
+    describeCandidates(store, own, query, page, checked.scope),
+    options.withConversations ? readConversations(store, page) : [],
+  ]);
   return {
-    hits: await describeCandidates(store, own, query, page, checked.scope),
+    hits,
+    conversations,
     mode: "full_text",
     scope: request.scope ?? "both",
     rule: isFused ? "fused" : isEmpty ? "empty" : isStrict ? "strict" : "relaxed",
@@ -247,18 +259,25 @@ function findByWords(
   own: OwnWords,
   query: Query,
   { kinds, scope }: CheckedGrep,
-  options: FullTextOptions,
+  options: FullTextOptions & Pick<Reach, "extent">,
 ): Promise<FoundOfKind[]> {
   return Promise.all(
     kinds.map(async (kind) => {
-      const documents = await findDocuments(own, { kind, query, scope, ...pickCommon(options) });
-      const isMessage = kind === "message";
-      return {
-        kind,
-        documents: isMessage ? await preferVerbatim(own, query, documents, scope) : documents,
-      };
+      const { extent } = options;
+      const readAhead = namesIdentifier(query) ? READ_AHEAD : 0;
+      const request = { kind, query, scope, extent, readAhead, ...pickCommon(options) };
+      return { kind, documents: await findDocuments(own, request) };
     }),
   );
+}
+
+const namesIdentifier = ({ terms }: Query): boolean => terms.some(({ kind }) => kind === "identifier");
+
+/** The conversations of candidates; one that is gone meanwhile is left out. */
+async function readConversations(store: Store, page: readonly Candidate[]): Promise<ConversationRow[]> {
+  const ids = new Set(page.map(({ conversationId }) => conversationId));
+  const rows = await Promise.all([...ids].map((id) => store.readConversation(id)));
+  return rows.flatMap((row) => row ?? []);
 }
 
 /** Joins messages with their nearest by meaning; summaries, which have no vectors, take the same scale. */
@@ -299,16 +318,23 @@ function isFoundStrictly(query: Query, complete: number): boolean {
   return !query.isQuestion && (complete >= ENOUGH_COMPLETE || (complete > 0 && asked === 1));
 }
 
-/** When everything that holds the keywords is wanted, also what was not looked at closely: the newest of it, behind the rest. */
-async function addUnranked(
+/** When everything that holds the keywords is wanted, also what was not looked at closely: the newest of it. */
+function readUnranked(
   store: Store,
-  kind: Candidate["kind"],
-  documents: FoundDocuments,
+  found: readonly FoundOfKind[],
   scope: RecallScope,
-): Promise<DatedDocuments> {
-  const ids = documents.complete.filter((id) => !documents.candidates.has(id)).slice(0, MAX_UNRANKED);
-  if (ids.length === 0) return documents;
-  const written = await store.readTimes({ kind, ids, scope });
+): Promise<PlacedTime[][]> {
+  return Promise.all(
+    found.map(async ({ kind, documents: { complete, candidates } }) => {
+      const ids = complete.filter((id) => !candidates.has(id)).slice(0, MAX_UNRANKED);
+      return ids.length === 0 ? [] : store.readTimes({ kind, ids, scope });
+    }),
+  );
+}
+
+/** Behind the rest. */
+function addUnranked(documents: FoundDocuments, written: readonly PlacedTime[]): DatedDocuments {
+  if (written.length === 0) return documents;
   return {
     ...documents,
     ranked: [...documents.ranked, ...written.map(({ id }) => ({ id, score: 0, complete: true }))],
@@ -332,6 +358,7 @@ function chooseCandidates(
       // Scores of messages and of summaries have other scales; what counts is how near each is to the best of its kind.
       score: score / best - rank * 1e-9,
       foundBy: nameRules(documents, id),
+      conversationId: candidates.get(id)?.conversationId ?? 0,
       createdAt: candidates.get(id)?.createdAt ?? 0,
       position: (kind === "message" ? candidates.get(id)?.position : undefined) ?? 0,
     }));
@@ -366,15 +393,33 @@ function orderCandidates(
 }
 
 /** The index folds case; of what it found, the best that spell an identifier as it was typed come first. */
-async function preferVerbatim(
+function preferVerbatim(
   own: OwnWords,
   query: Query,
-  documents: FoundDocuments,
+  found: readonly FoundOfKind[],
+  scope: RecallScope,
+): Promise<FoundOfKind[]> {
+  return Promise.all(
+    found.map(async ({ kind, documents }) => ({
+      kind,
+      documents:
+        kind === "message" && namesIdentifier(query)
+          ? await rankVerbatim(own, query, documents, scope)
+          : documents,
+    })),
+  );
+}
+
+async function rankVerbatim(
+  own: OwnWords,
+  query: Query,
+  documents: FoundDocuments | FusedDocuments,
   scope: RecallScope,
 ): Promise<FoundDocuments> {
-  if (!query.terms.some(({ kind }) => kind === "identifier")) return documents;
   const ids = documents.ranked.slice(0, VERBATIM_LOOK).map(({ id }) => id);
-  const texts = new Map((await own.readTexts(ids, scope)).map((text) => [text.messageId, own.textOf(text)]));
+  // Of a question, those that can be among the best were read before.
+  const read = query.isQuestion ? own.listRead(ids) : await own.readTexts(ids, scope);
+  const texts = new Map(read.map((text) => [text.messageId, own.textOf(text)]));
   const shareOf = (id: number): number => verbatimShare(texts.get(id) ?? "", query);
   const ranked = promoteVerbatim(documents.ranked, shareOf, {
     needsAll: !query.isQuestion,

@@ -7,7 +7,14 @@
  */
 import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
-import type { CandidateDocument, MessageText, RecallScope, RecallStore } from "../store/recall.ts";
+import type {
+  CandidateDocument,
+  MessageText,
+  RecallParts,
+  RecallScope,
+  RecallStore,
+  WithRecall,
+} from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.ts";
 import { holdsClue, readTextTerms } from "../text/index.ts";
@@ -48,15 +55,26 @@ export class OwnWords implements FindStore {
     if (this.#isWhole) return;
     const unknown = [...new Set(ids)].filter((id) => !this.#asked.has(id));
     for (const id of unknown) this.#asked.add(id);
-    const found = await this.#store.listRecallParts(unknown);
-    const skipped = new Map(found.map(({ messageId, ordinals }) => [messageId, ordinals]));
+    await this.#keep(await this.#store.listRecallParts(unknown));
+  }
+
+  /** The same, where the store has said it along with the messages. */
+  async #learnFrom(ids: Iterable<number>, found: readonly RecallParts[] | null): Promise<void> {
+    if (found === null) return this.learn(ids);
+    for (const id of ids) this.#asked.add(id);
+    if (!this.#isWhole) await this.#keep(found);
+  }
+
+  async #keep(found: readonly RecallParts[]): Promise<void> {
+    const mixed = found.filter(({ messageId, isAll }) => !isAll && !this.#cut.has(messageId));
+    const unread = mixed.filter(({ bytes }) => bytes === undefined).map(({ messageId }) => messageId);
+    const read = await this.#readWhole(unread, {});
+    const bytesOf = new Map(read.map(({ messageId, bytes }) => [messageId, bytes]));
     for (const { messageId, ordinals, isAll } of found)
       if (isAll) this.#cut.set(messageId, { skipped: ordinals, text: "", terms: null });
-    const mixed = found.filter(({ isAll }) => !isAll).map(({ messageId }) => messageId);
-    for (const { messageId, bytes } of await this.#readWhole(mixed, {})) {
-      const ordinals = skipped.get(messageId) ?? new Set();
-      this.#cut.set(messageId, { skipped: ordinals, text: readSearchText(bytes, ordinals), terms: null });
-    }
+    for (const { messageId, ordinals, bytes = bytesOf.get(messageId) } of mixed)
+      if (bytes !== undefined)
+        this.#cut.set(messageId, { skipped: ordinals, text: readSearchText(bytes, ordinals), terms: null });
   }
 
   /** A message whose large file is gone cannot be read; the others can. */
@@ -71,11 +89,16 @@ export class OwnWords implements FindStore {
     }
   }
 
+  /** Those of the messages that were read before. */
+  listRead(ids: readonly number[]): MessageText[] {
+    return ids.flatMap((id) => this.#texts.get(id) ?? []);
+  }
+
   /** Reads messages, each once in a search; those that cannot be read are left out. */
   async readTexts(ids: readonly number[], scope: RecallScope): Promise<MessageText[]> {
     const unknown = ids.filter((id) => !this.#texts.has(id));
     for (const text of await this.#readWhole(unknown, scope)) this.#texts.set(text.messageId, text);
-    return ids.flatMap((id) => this.#texts.get(id) ?? []);
+    return this.listRead(ids);
   }
 
   /** The rest of the text of a message with recall parts; undefined for any other message. Learn it first. */
@@ -88,10 +111,11 @@ export class OwnWords implements FindStore {
   }
 
   async findClues(request: ClueRequest): Promise<CluesFound> {
-    const found = await this.#store.findClues(request);
+    const found = await this.#store.findClues({ ...request, withRecallParts: !this.#isWhole });
     if (request.kind === "message" && !found.hasRecallParts) this.#isWhole = true;
     if (request.kind === "summary" || this.#isWhole) return found;
-    await this.learn(found.listings.flatMap(({ ids }) => ids));
+    const listed = found.listings.flatMap(({ ids }) => ids);
+    await this.#learnFrom(listed, found.recallParts ?? null);
     if (this.#cut.size === 0) return found;
     const listings = found.listings.map((listing, at) =>
       this.#dropUnsaid(listing, request.clues[at] as TextClue),
@@ -132,8 +156,9 @@ export class OwnWords implements FindStore {
   }
 
   /** Drops messages that hold nothing but recall parts. */
-  async #dropSilent<T>(list: T[], idOf: (one: T) => number): Promise<T[]> {
-    await this.learn(list.map(idOf));
+  async #dropSilent<T extends WithRecall>(list: T[], idOf: (one: T) => number): Promise<T[]> {
+    const known = list.flatMap(({ recall }) => recall ?? []);
+    await this.#learnFrom(list.map(idOf), list.every(({ recall }) => recall !== undefined) ? known : null);
     return list.filter((one) => this.restOf(idOf(one)) !== "");
   }
 }

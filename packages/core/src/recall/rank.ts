@@ -61,7 +61,7 @@ const WHOLE_SHARE = 0.5;
 /** The weight of a clue whose documents were written around a date that the question names. It does not spread and is never required. */
 export const DATE_WEIGHT = 1.5;
 
-/** How far from a document its neighbours reach: places within this distance of a found document have to be given to {@link rankPlaces}. */
+/** How far from a document its neighbours reach: places within this distance of a found document have to be given to {@link rankCandidates}. */
 export const NEIGHBOUR_REACH = NEIGHBOUR_SHARES.length;
 
 /** The worth of a clue: rare ones tell more. Never negative. */
@@ -292,7 +292,7 @@ export function rankCandidates(
 }
 
 /** Among equals the first to say it comes first. Ids decide last: a server gives them out in any order. */
-const compareSaid = (a: Candidate, b: Candidate): number =>
+export const compareSaid = (a: Candidate, b: Candidate): number =>
   (a.createdAt ?? 0) - (b.createdAt ?? 0) || a.position - b.position || a.id - b.id;
 
 /**

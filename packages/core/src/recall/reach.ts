@@ -7,9 +7,9 @@ import type { SessionRef } from "../model/message.ts";
 import { isNarrowed } from "../model/origin.ts";
 import type { OriginFilter } from "../model/origin.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Grant, RecallScope } from "../store/recall.ts";
+import type { Family, Grant, RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
-import { listFamily } from "./family.ts";
+import { readFamily } from "./family.ts";
 import { needGrant } from "./grants.ts";
 
 /** Who asks. With neither session nor owner it is the operator, who sees everything. */
@@ -33,7 +33,12 @@ export interface Reach {
   readonly owner: string | undefined;
   readonly grant: Grant | null;
   readonly label: string;
+  /** Where it is known: times of the oldest and newest message. */
+  readonly extent?: Extent;
 }
+
+/** Times of the oldest and newest message of some conversations. */
+export type Extent = Pick<Family, "firstAt" | "lastAt">;
 
 export interface ScopeContext {
   readonly store: Store;
@@ -56,12 +61,11 @@ export async function resolveReach(context: ScopeContext, request: ScopeRequest)
   const { session } = request;
   if (request.allConversations || session === undefined)
     return makeReach(owner, undefined, "all conversations");
-  const ids = await listFamily(store, session);
-  const inherited = await store.listInherited(ids);
+  const { conversationIds: ids, inherited, ...extent } = await readFamily(store, session);
   const label = ids.length === 1 ? `conversation ${ids[0]}` : `${ids.length} conversations of this session`;
-  if (inherited.length === 0) return makeReach(owner, ids, label);
+  if (inherited.length === 0) return { ...makeReach(owner, ids, label), extent };
   const reach = makeReach(owner, ids, `${label}, and what came before the copy`);
-  return { ...reach, scope: { ...reach.scope, inherited } };
+  return { ...reach, scope: { ...reach.scope, inherited }, extent };
 }
 
 async function reachByOrigin(

@@ -5,7 +5,7 @@
  */
 import type { Note } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
-import type { IdRange, RecallScope } from "../store/recall.ts";
+import type { IdRange, PlacedTime, RecallScope } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
 import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.ts";
 import { readLiteralClue, requiredLiterals } from "../text/index.ts";
@@ -203,8 +203,10 @@ async function readTexts(
   const ranges = idsOf("message", keys)
     .sort((a, b) => a - b)
     .map((id): IdRange => [id, id]);
-  const messages = ranges.length === 0 ? [] : await store.readTextsWithin(ranges, scope);
-  const summaries = await store.readFoundSummaries(idsOf("summary", keys), scope);
+  const [messages, summaries] = await Promise.all([
+    ranges.length === 0 ? [] : store.readTextsWithin(ranges, scope),
+    store.readFoundSummaries(idsOf("summary", keys), scope),
+  ]);
   return new Map([
     ...messages.map(({ messageId, arrival }) => [messageId, arrival] as const),
     ...summaries.map(({ ref, content }) => [keyOf("summary", ref), content] as const),
@@ -219,23 +221,26 @@ async function keepSaid(job: Job, matches: readonly ScanMatch[]): Promise<Locate
   if (matches.length === 0) return [];
   const { store, own, scanner, checked, limits } = job;
   const keys = matches.map(([key]) => key);
-  const current = new Set<number>();
-  for (const kind of checked.kinds) {
+  const readPlaced = async (kind: "message" | "summary"): Promise<[number, PlacedTime][]> => {
     const ids = idsOf(kind, keys);
-    if (ids.length === 0) continue;
-    for (const { id } of await store.readTimes({ kind, ids, scope: checked.scope }))
-      current.add(keyOf(kind, id));
-  }
+    const placed = ids.length === 0 ? [] : await store.readTimes({ kind, ids, scope: checked.scope });
+    return placed.map((one) => [keyOf(kind, one.id), one]);
+  };
+  const [placed] = await Promise.all([
+    Promise.all(checked.kinds.map(readPlaced)),
+    own.learn(idsOf("message", keys)),
+  ]);
+  const current = new Map(placed.flat());
   const found = matches.filter(([key]) => current.has(key));
-  await own.learn(idsOf("message", [...current]));
   const whole = found.filter(([key]) => own.restOf(key) === undefined);
   const cut = found.flatMap(([key, , , createdAt]) => {
     const text = own.restOf(key) ?? "";
     return text === "" ? [] : [{ key, createdAt, text }];
   });
   const again = cut.length === 0 ? [] : (await scanner.scan(checked.pattern, cut, limits)).matches;
+  const positionOf = (key: number): number => current.get(key)?.position ?? 0;
   return [...whole, ...again]
-    .sort((a, b) => b[3] - a[3] || Math.abs(b[0]) - Math.abs(a[0]))
+    .sort((a, b) => b[3] - a[3] || positionOf(b[0]) - positionOf(a[0]) || Math.abs(b[0]) - Math.abs(a[0]))
     .map(([key, start, end, createdAt]) => ({
       kind: kindOf(key),
       match: [Math.abs(key), start, end, createdAt],
@@ -287,12 +292,12 @@ async function describeTexts(
 ): Promise<GrepHit[]> {
   const shownOf = (kind: Located["kind"]): number[] =>
     page.filter((one) => one.kind === kind).map(({ match }) => match[0]);
-  const messages = new Map(
-    (await store.readTexts(shownOf("message"), scope)).map((text) => [text.messageId, text]),
-  );
-  const summaries = new Map(
-    (await store.readFoundSummaries(shownOf("summary"), scope)).map((one) => [one.ref, one]),
-  );
+  const [texts, found] = await Promise.all([
+    store.readTexts(shownOf("message"), scope),
+    store.readFoundSummaries(shownOf("summary"), scope),
+  ]);
+  const messages = new Map(texts.map((text) => [text.messageId, text]));
+  const summaries = new Map(found.map((one) => [one.ref, one]));
   return page.flatMap(({ kind, match }): GrepHit[] => {
     const message = kind === "message" ? messages.get(match[0]) : undefined;
     if (message) return [toMessageHit(message, BY_REGEX, cutAround(own.textOf(message), match[1], match[2]))];

@@ -10,7 +10,8 @@ import type { Store } from "../store/store.ts";
 import type { FoundDocuments } from "./find-documents.ts";
 import { joinIds } from "./id-set.ts";
 import type { FindStore } from "./own-words.ts";
-import type { RankedDocument } from "./rank.ts";
+import { compareSaid } from "./rank.ts";
+import type { Candidate, RankedDocument } from "./rank.ts";
 
 /** A question as a vector, or why there is none. */
 export type QuestionVector =
@@ -80,15 +81,32 @@ export async function fuseDocuments(
     ...documents.candidates,
     ...added.map((candidate) => [candidate.id, candidate] as const),
   ]);
-  const near = nearest.map(({ id }) => id).filter((id) => candidates.has(id));
+  const near = orderNear(nearest, candidates);
   return {
     ...documents,
     candidates,
-    ranked: fuseByRank(documents.ranked, near, options.needsAll),
+    ranked: fuseByRank(documents.ranked, near, options.needsAll, compareIn(candidates)),
     holding: joinIds(documents.holding, near),
     near: new Set(near),
     worded: new Set(documents.ranked.map(({ id }) => id)),
   };
+}
+
+/** Compares documents as their places do: the first to say it comes first. */
+const compareIn =
+  (candidates: ReadonlyMap<number, Candidate>) =>
+  (one: number, other: number): number => {
+    const [a, b] = [candidates.get(one), candidates.get(other)];
+    return a === undefined || b === undefined ? 0 : compareSaid(a, b);
+  };
+
+/** The nearest whose places are known; of equals, the first to say it comes first. */
+function orderNear(nearest: readonly Neighbour[], candidates: ReadonlyMap<number, Candidate>): number[] {
+  const compare = compareIn(candidates);
+  return nearest
+    .filter(({ id }) => candidates.has(id))
+    .toSorted((a, b) => b.score - a.score || compare(a.id, b.id))
+    .map(({ id }) => id);
 }
 
 /**
@@ -99,6 +117,7 @@ function fuseByRank(
   ranked: readonly RankedDocument[],
   near: readonly number[],
   needsAll: boolean,
+  compare: (one: number, other: number) => number,
 ): RankedDocument[] {
   const fused = new Map(ranked.map((document, rank) => [document.id, { ...document, score: worthOf(rank) }]));
   near.forEach((id, rank) => {
@@ -110,7 +129,9 @@ function fuseByRank(
   const first = ranked.slice(0, KEPT);
   for (const { id } of first) fused.delete(id);
   const tier = ({ complete }: RankedDocument): number => (needsAll && complete ? 1 : 0);
-  const rest = [...fused.values()].toSorted((a, b) => tier(b) - tier(a) || b.score - a.score || a.id - b.id);
+  const rest = [...fused.values()].toSorted(
+    (a, b) => tier(b) - tier(a) || b.score - a.score || compare(a.id, b.id),
+  );
   return scoreByRank([...first, ...rest]);
 }
 

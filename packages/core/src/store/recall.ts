@@ -5,20 +5,17 @@
  */
 import type { ConversationFilter, LargeFileRow } from "./rows.ts";
 import type { IdRange, InheritedPart, RecallScope } from "./recall-scope.ts";
-import type { DocumentKind, TextIndex } from "./text-index.ts";
+import type { DocumentKind, RecallParts, TextIndex } from "./text-index.ts";
 
-export type { IdRange, InheritedPart, RecallScope };
+export type { IdRange, InheritedPart, RecallParts, RecallScope };
 
-/** Which parts of a message are calls or results of our own tools. */
-export interface RecallParts {
-  readonly messageId: number;
-  readonly ordinals: ReadonlySet<number>;
-  /** It has no other parts. */
-  readonly isAll: boolean;
+/** The parts of our own tools in a message, null for none; absent where the store leaves them to be asked for. */
+export interface WithRecall {
+  readonly recall?: RecallParts | null;
 }
 
 /** A document and where it stands. */
-export interface CandidateDocument {
+export interface CandidateDocument extends WithRecall {
   readonly id: number;
   readonly conversationId: number;
   /** Documents of one group that follow each other have numbers that follow each other. */
@@ -53,6 +50,22 @@ export interface ScannedText extends Pick<MessageText, "messageId" | "seq" | "ro
 export interface DatedId {
   readonly id: number;
   readonly createdAt: number;
+}
+
+/** A document, when it was written and where it stands. */
+export interface PlacedTime extends DatedId {
+  readonly conversationId: number;
+  /** As in a {@link CandidateDocument}; 0 for a summary. */
+  readonly position: number;
+}
+
+/** The conversations of a session, newest first, and what those among them that are forks have in common with others. */
+export interface Family {
+  readonly conversationIds: readonly number[];
+  readonly inherited: readonly InheritedPart[];
+  /** Times of the oldest and newest message of all of them. */
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
 }
 
 export interface FoundSummary {
@@ -90,7 +103,7 @@ export interface RecallStore extends TextIndex {
     scope: RecallScope;
     ranges: readonly { since: number; before: number }[];
     limit: number;
-  }): Promise<{ messageId: number; createdAt: number }[]>;
+  }): Promise<({ messageId: number; createdAt: number } & WithRecall)[]>;
   /** The places of the given documents and of those up to `reach` beside them; what lies outside the scope is left out. */
   readCandidates(request: {
     kind: DocumentKind;
@@ -99,7 +112,11 @@ export interface RecallStore extends TextIndex {
     scope: RecallScope;
   }): Promise<CandidateDocument[]>;
   /** When the given documents were written; what lies outside the scope is left out. */
-  readTimes(request: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope }): Promise<DatedId[]>;
+  readTimes(request: {
+    kind: DocumentKind;
+    ids: readonly number[];
+    scope: RecallScope;
+  }): Promise<PlacedTime[]>;
   /** Those of the given messages that hold calls or results of our own tools. */
   listRecallParts(messageIds: readonly number[]): Promise<RecallParts[]>;
   readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]>;
@@ -124,8 +141,8 @@ export interface RecallStore extends TextIndex {
   readFileMessages(fileId: string): Promise<number[]>;
   /** Conversations of a family, of an owner, of a project or an agent, newest first. */
   listScope(request: ConversationFilter): Promise<number[]>;
-  /** What forks among the conversations have in common with their parents, and those with theirs. */
-  listInherited(conversationIds: readonly number[]): Promise<InheritedPart[]>;
+  /** The conversations under a key, or only the newest of them. */
+  readFamily(request: { owner: string; sessionKey: string; newestOnly: boolean }): Promise<Family>;
 
   /** Saves a grant unless its issuer has one that is still live; false then. */
   insertGrant(grant: Grant, now: number): Promise<boolean>;

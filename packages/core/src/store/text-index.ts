@@ -15,6 +15,8 @@ export interface ClueRequest {
   readonly scope: RecallScope;
   /** At most this many documents are listed for each clue, the newest. */
   readonly limit: number;
+  /** Whether the parts of our own tools in what is listed are wanted along, where the store can tell them. */
+  readonly withRecallParts?: boolean;
 }
 
 export interface ClueListing {
@@ -29,6 +31,16 @@ export interface ClueListing {
   readonly listedFrom: number | null;
 }
 
+/** Which parts of a message are calls or results of our own tools. */
+export interface RecallParts {
+  readonly messageId: number;
+  readonly ordinals: ReadonlySet<number>;
+  /** It has no other parts. */
+  readonly isAll: boolean;
+  /** What was handed in, of a message with other parts, where the store has read it along. */
+  readonly bytes?: Uint8Array;
+}
+
 export interface CluesFound {
   /** Documents in the scope. */
   readonly total: number;
@@ -41,6 +53,8 @@ export interface CluesFound {
   readonly pendingIds: readonly number[];
   /** Whether any message of the archive may hold parts of our own tools. */
   readonly hasRecallParts: boolean;
+  /** Those of the listed messages, or of more; absent where the store leaves them to be asked for. */
+  readonly recallParts?: readonly RecallParts[];
 }
 
 export interface TextIndex {

@@ -21,7 +21,7 @@ export function testRecall(withStore: WithStore): void {
       await store.flushIndex();
       const ranges = [{ since: START + 1_000, before: START + 3_000 }];
       const written = await store.findWritten({ scope: {}, ranges, limit: 10 });
-      expect(written).toEqual([
+      expect(written).toMatchObject([
         { messageId: third, createdAt: START + 2_000 },
         { messageId: second, createdAt: START + 1_000 },
       ]);
@@ -29,8 +29,8 @@ export function testRecall(withStore: WithStore): void {
       const kind = "message";
       const times = await store.readTimes({ kind, ids: [first, last], scope: {} });
       expect(times.toSorted((a, b) => a.id - b.id)).toEqual([
-        { id: first, createdAt: START },
-        { id: last, createdAt: START + 3_000 },
+        { id: first, createdAt: START, conversationId, position: 1 },
+        { id: last, createdAt: START + 3_000, conversationId, position: 4 },
       ]);
       expect(await store.readTimes({ kind, ids, scope: FOREIGN })).toEqual([]);
       const places = await store.readCandidates({ kind, ids: [second], reach: 1, scope: {} });
@@ -96,7 +96,7 @@ export function testRecall(withStore: WithStore): void {
         ]),
       );
       const ids = results.map(({ messageId }) => messageId);
-      expect(await store.listRecallParts(ids)).toEqual([
+      expect(await store.listRecallParts(ids)).toMatchObject([
         { messageId: ids[0], ordinals: new Set([1]), isAll: false },
         { messageId: ids[1], ordinals: new Set([0]), isAll: true },
       ]);
@@ -161,10 +161,15 @@ export function testRecall(withStore: WithStore): void {
       const point = await store.findForkPoint(asked);
       if (point === null) throw new Error("the parent was not found");
       const forked = await store.fork({ ...asked, session: child, point, items: [], now: clock.now() });
-      expect(await store.listInherited([forked.conversationId])).toEqual([
-        { conversationId, position: point.position },
-      ]);
-      expect(await store.listInherited([conversationId])).toEqual([]);
+      const family = { owner: "main", newestOnly: false };
+      expect(await store.readFamily({ ...family, sessionKey: child.key })).toMatchObject({
+        conversationIds: [forked.conversationId],
+        inherited: [{ conversationId, position: point.position }],
+      });
+      const own = { conversationIds: [conversationId], inherited: [] };
+      expect(await store.readFamily({ ...family, sessionKey: session.key })).toMatchObject(own);
+      const nobody = { conversationIds: [], inherited: [], firstAt: null, lastAt: null };
+      expect(await store.readFamily({ ...family, sessionKey: session.key, ...FOREIGN })).toEqual(nobody);
       expect(await store.listScope({ sessionKey: child.key })).toEqual([forked.conversationId]);
       expect(await store.listScope({ owner: "main" })).toEqual([forked.conversationId, conversationId]);
       expect(await store.listScope(FOREIGN)).toEqual([]);

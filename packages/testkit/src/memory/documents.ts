@@ -1,6 +1,14 @@
 /** Documents of an archive of maps by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
 import { toFoundSummary, toLargeFile, toText } from "@lossless/core/adapter";
-import type { DatedId, CandidateDocument, IdRange, RecallScope, Row, Store } from "@lossless/core/ports";
+import type {
+  DatedId,
+  CandidateDocument,
+  IdRange,
+  PlacedTime,
+  RecallScope,
+  Row,
+  Store,
+} from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { listChosen, listInOrder, readBytes } from "./read.ts";
 import type { Terms } from "./terms.ts";
@@ -96,10 +104,20 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
       };
     });
   };
-  const listDated = (kind: "message" | "summary", scope: RecallScope): DatedId[] =>
+  const listPlaced = (kind: "message" | "summary", scope: RecallScope): PlacedTime[] =>
     kind === "message"
-      ? listCurrent(archive, scope).map((row) => ({ id: row.message_id, createdAt: row.created_at }))
-      : listFound(archive, scope).map((row) => ({ id: row.summary_ref, createdAt: row.latest_at }));
+      ? listCurrent(archive, scope).map((row) => ({
+          id: row.message_id,
+          createdAt: row.created_at,
+          conversationId: row.conversation_id,
+          position: findFirstSeq(archive, row),
+        }))
+      : listFound(archive, scope).map((row) => ({
+          id: row.summary_ref,
+          createdAt: row.latest_at,
+          conversationId: row.conversation_id,
+          position: 0,
+        }));
   const listFileMessages = (file_id: string): number[] => {
     const ids = archive.filter("message_parts", { file_id }).map(({ message_id }) => message_id);
     return [...new Set(ids)].sort((a, b) => a - b);
@@ -133,7 +151,7 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
     },
     async readTimes({ kind, ids, scope }) {
       const asked = new Set(ids);
-      return listDated(kind, scope).filter(({ id }) => asked.has(id));
+      return listPlaced(kind, scope).filter(({ id }) => asked.has(id));
     },
     async readTexts(messageIds, scope) {
       return messageIds.flatMap((id) => {
@@ -144,8 +162,9 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
     },
     async listNewest({ kind, scope, within }) {
       const { role: _, ...anybody } = scope;
-      return listDated(kind, anybody)
+      return listPlaced(kind, anybody)
         .filter(({ id }) => within === null || isWithin(id, within))
+        .map(({ id, createdAt }) => ({ id, createdAt }))
         .sort(byAge);
     },
     async readTextsWithin(ranges, scope) {
