@@ -295,6 +295,7 @@ test("what is asked is a …Request, what comes back a …Result", () => {
  * of them (`Placed…`, `Placement`, `run…()`) is not meant.
  */
 const ONE_MEANING: readonly { readonly word: RegExp; readonly homes: RegExp }[] = [
+  { word: /Runs?(?:[A-Z]\w*)?/, homes: /^packages\/core\/src\/(?:compact|summarize|archive|store\/folding)/ },
   { word: /Places?(?:[A-Z]\w*)?/, homes: /^packages\/(?:postgres\/src\/match|core\/src\/text\/)/ },
 ];
 

@@ -30,7 +30,7 @@ export const MCP_TOOLS: readonly McpTool[] = [
   tellForOwner(
     describeTool,
     "Open a message, summary or file",
-    "Open one id verbatim: sum_… (summary and its sources), file_…, msg_…, or a run msg_3..msg_9. Long ones come in pages.",
+    "Open one id verbatim: sum_… (summary and its sources), file_…, msg_…, or a range msg_3..msg_9. Long ones come in pages.",
   ),
   tellForOwner(
     expandTool,

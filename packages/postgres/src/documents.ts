@@ -303,7 +303,7 @@ export async function findWritten(
 }
 
 /** Between two messages of one conversation, whichever stands first. */
-const RUN = `
+const RANGE = `
   SELECT m.message_id AS id FROM messages a JOIN messages b ON b.message_id = $2 AND b.conversation_id = a.conversation_id
   JOIN messages m ON m.conversation_id = a.conversation_id
     AND (m.position, m.seq) >= (CASE WHEN (a.position, a.seq) <= (b.position, b.seq) THEN a.position ELSE b.position END,
@@ -317,8 +317,8 @@ const SUMMARIES_OF = `
 const FILE_MESSAGES = "SELECT DISTINCT message_id AS id FROM message_parts WHERE file_id = $1 ORDER BY id";
 const SCOPE = `SELECT c.conversation_id AS id FROM conversations c WHERE ${CHOSEN} ORDER BY c.conversation_id DESC`;
 
-export const listRun = (context: StoreContext, firstId: number, lastId: number): Promise<number[]> =>
-  listIds(context, RUN, firstId, lastId);
+export const listRange = (context: StoreContext, firstId: number, lastId: number): Promise<number[]> =>
+  listIds(context, RANGE, firstId, lastId);
 
 export const listSummariesOf = (context: StoreContext, messageId: number): Promise<string[]> =>
   listIds(context, SUMMARIES_OF, messageId);

@@ -76,7 +76,7 @@ export class SegmentMatcher {
   /** The documents that hold a clue, or may, as long as places are missing. */
   match(clue: TextClue): Float64Array {
     switch (clue.kind) {
-      case "run":
+      case "phrase":
         return this.#matchRun(clue.words.map((word) => this.#find(word)));
       case "prefix":
         return this.#matchRun([

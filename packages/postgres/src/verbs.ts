@@ -222,7 +222,7 @@ export const VERBS = {
   readTextsWithin: documents.readTextsWithin,
   listFiles: documents.listFiles,
   readFoundSummaries: documents.readFoundSummaries,
-  listRun: documents.listRun,
+  listRange: documents.listRange,
   listSummariesOf: documents.listSummariesOf,
   readFileMessages: documents.readFileMessages,
   listScope: documents.listScope,

@@ -19,7 +19,7 @@ const archive = fc
 const termsOf = (value: string): readonly string[] => readTextTerms(value).words;
 const run = fc.array(word, { minLength: 1, maxLength: 3 }).map((words) => words.flatMap(termsOf));
 const simple: fc.Arbitrary<TextClue> = fc.oneof(
-  run.map((words): TextClue => ({ kind: "run", words })),
+  run.map((words): TextClue => ({ kind: "phrase", words })),
   run.map((words): TextClue => ({
     kind: "prefix",
     words: [...words.slice(0, -1), (words.at(-1) ?? "").slice(0, 2)],

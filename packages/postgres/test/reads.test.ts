@@ -263,8 +263,8 @@ async function compareRecall(same: Same, ids: readonly number[]): Promise<void> 
       .map(({ messageId, ordinals, isAll }) => ({ messageId, ordinals, isAll }))
       .toSorted((a, b) => a.messageId - b.messageId),
   );
-  await same((store) => store.listRun(ids[40] ?? 0, ids[10] ?? 0));
-  await same((store) => store.listRun(ids[4] ?? 0, 999_999));
+  await same((store) => store.listRange(ids[40] ?? 0, ids[10] ?? 0));
+  await same((store) => store.listRange(ids[4] ?? 0, 999_999));
   for (const id of ids.slice(0, 40)) await same((store) => store.listSummariesOf(id));
   const [file] = await same((store) => store.listFiles({}, null));
   const fileId = file?.fileId ?? "";

@@ -185,7 +185,7 @@ describePostgres("search on a server", () => {
     const count = "SELECT count(*) AS n FROM index_segments WHERE kind = 'message'";
     expect(await connection.get(count)).toEqual({ n: 2 });
     await expectSame(pair, askAbout(texts, 60, 6));
-    const clues = ["zanzibar", "quokka"].map((word) => ({ kind: "run", words: [word] }) as const);
+    const clues = ["zanzibar", "quokka"].map((word) => ({ kind: "phrase", words: [word] }) as const);
     const find = async (): Promise<readonly (readonly number[])[]> => {
       const found = await findClues(context, { kind: "message", clues, scope: {}, limit: 10 });
       return found.listings.map(({ ids }) => ids);
@@ -237,7 +237,7 @@ describePostgres("search on a server", () => {
   test("misses no message while several index", async () => {
     const texts = writeTexts(400, 11).map((text) => `${text} everywhere`);
     const pair = await openPair(texts, [OWNER, "other"]);
-    const clues = [{ kind: "run", words: [readTextTerms("everywhere").words[0] ?? ""] } as const];
+    const clues = [{ kind: "phrase", words: [readTextTerms("everywhere").words[0] ?? ""] } as const];
     let isDone = false;
     const search = async (): Promise<void> => {
       while (!isDone) {

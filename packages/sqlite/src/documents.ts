@@ -75,7 +75,7 @@ const SUMMARIES = `
   SELECT r.summary_ref, s.* FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
   JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY j.key`;
 const PLACE_OF = "SELECT conversation_id, position, seq FROM messages WHERE message_id = ?";
-const RUN = `
+const RANGE = `
   SELECT message_id AS id FROM messages
   WHERE conversation_id = ?1 AND (position, seq) >= (?2, ?3) AND (position, seq) <= (?4, ?5)
     AND revises IS NULL AND forgotten_at IS NULL
@@ -369,7 +369,7 @@ export function findWritten(
   }));
 }
 
-export function listRun({ connection }: StoreContext, firstId: number, lastId: number): number[] {
+export function listRange({ connection }: StoreContext, firstId: number, lastId: number): number[] {
   return connection.read(() => {
     const ends = [firstId, lastId]
       .flatMap(
@@ -380,7 +380,7 @@ export function listRun({ connection }: StoreContext, firstId: number, lastId: n
     const [first, last] = ends;
     if (!first || !last || first.conversation_id !== last.conversation_id) return [];
     return connection
-      .all<{ id: number }>(RUN, first.conversation_id, first.position, first.seq, last.position, last.seq)
+      .all<{ id: number }>(RANGE, first.conversation_id, first.position, first.seq, last.position, last.seq)
       .map(({ id }) => id);
   });
 }

@@ -3,12 +3,12 @@ import type { TextClue } from "@lossless/core/ports";
 
 /**
  * @example
- * toMatch({ kind: "any", of: [{ kind: "run", words: ["git", "store"] }, { kind: "identifier", identifier: "gitstore" }] });
+ * toMatch({ kind: "any", of: [{ kind: "phrase", words: ["git", "store"] }, { kind: "identifier", identifier: "gitstore" }] });
  * // (words : "git store" OR idents : "gitstore")
  */
 export function toMatch(clue: TextClue): string {
   switch (clue.kind) {
-    case "run":
+    case "phrase":
       return `words : ${quote(clue.words.join(" "))}`;
     case "prefix":
       return `words : ${quote(clue.words.join(" "))} *`;

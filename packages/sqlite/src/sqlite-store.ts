@@ -518,8 +518,8 @@ export class SqliteStore implements Store {
     return this.#do("read", () => documents.readFoundSummaries(this.#context, refs, scope));
   }
 
-  async listRun(firstId: number, lastId: number): Promise<number[]> {
-    return this.#do("read", () => documents.listRun(this.#context, firstId, lastId));
+  async listRange(firstId: number, lastId: number): Promise<number[]> {
+    return this.#do("read", () => documents.listRange(this.#context, firstId, lastId));
   }
 
   async listSummariesOf(messageId: number): Promise<string[]> {

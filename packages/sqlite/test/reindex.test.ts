@@ -24,7 +24,7 @@ async function openTwice(folder: {
 }
 
 const find = async (store: SqliteStore, word: string): Promise<number> => {
-  const clues = [{ kind: "run", words: [word] } as const];
+  const clues = [{ kind: "phrase", words: [word] } as const];
   const { listings } = await store.findClues({ kind: "message", clues, scope: {}, limit: MESSAGES });
   return listings[0]?.ids.length ?? 0;
 };

@@ -94,7 +94,7 @@ const question = fc.array(
 );
 const word = fc.constantFrom(...PIECES.flatMap((text) => readTextTerms(text).words));
 const single: fc.Arbitrary<TextClue> = fc.oneof(
-  fc.array(word, { minLength: 1, maxLength: 2 }).map((words): TextClue => ({ kind: "run", words })),
+  fc.array(word, { minLength: 1, maxLength: 2 }).map((words): TextClue => ({ kind: "phrase", words })),
   word.map((text): TextClue => ({ kind: "first", word: text })),
   fc
     .tuple(word, fc.nat(4))
@@ -110,7 +110,7 @@ const clues = fc.oneof(
   question.map((words) => buildClues(analyzeQuery(words.join(" "))).map(({ sought }) => sought)),
   fc
     .constantFrom(...PIECES)
-    .map((text) => [readLiteralClue(text)?.clue ?? { kind: "run" as const, words: ["none"] }]),
+    .map((text) => [readLiteralClue(text)?.clue ?? { kind: "phrase" as const, words: ["none"] }]),
   fc
     .tuple(fc.constantFrom("any", "all"), fc.array(single, { minLength: 1, maxLength: 3 }))
     .map(([kind, of]): TextClue[] => [{ kind: kind === "any" ? "any" : "all", of }, ...of]),

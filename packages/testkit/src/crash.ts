@@ -65,14 +65,14 @@ function drawDoom(random: Random): Doom {
   return { afterMessages, thenMs: random.next() < 0.5 ? 0 : random.below(MAX_WAIT_MS) };
 }
 
-interface Run {
+interface Attempt {
   readonly wasKilled: boolean;
   readonly exitCode: number | null;
   readonly messages: number;
   readonly output: string;
 }
 
-async function runOnce(options: CrashOptions, args: readonly string[], doom: Doom): Promise<Run> {
+async function runOnce(options: CrashOptions, args: readonly string[], doom: Doom): Promise<Attempt> {
   const child = fork(options.module, [...args], {
     execArgv: [],
     stdio: ["ignore", "pipe", "pipe", "ipc"],

@@ -320,7 +320,7 @@ function waitForOutput(
   });
 }
 
-interface RunOptions {
+interface ProcessOptions {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly deadlineMs: number;
@@ -329,7 +329,7 @@ interface RunOptions {
 function runProcess(
   command: string,
   args: readonly string[],
-  options: RunOptions,
+  options: ProcessOptions,
 ): Promise<{ code: number; output: string }> {
   return new Promise((resolve, reject) => {
     const group = spawnGroup(command, args, options);

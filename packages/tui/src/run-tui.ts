@@ -14,7 +14,7 @@ import { DEFAULT_BUDGET } from "./screens/context.ts";
 import { ConversationsScreen } from "./screens/conversations.ts";
 import { TerminalUi } from "./terminal-ui.ts";
 
-export interface RunTuiOptions {
+export interface TuiOptions {
   readonly archive: TuiArchive;
   /** Opened at once, if one was named. */
   readonly conversation: ConversationRow | null;
@@ -33,7 +33,7 @@ export function requireTerminal(): void {
   );
 }
 
-export async function runTui({ archive, conversation, withTranscripts }: RunTuiOptions): Promise<void> {
+export async function runTui({ archive, conversation, withTranscripts }: TuiOptions): Promise<void> {
   requireTerminal();
   const ui = new TerminalUi();
   const app = new App({

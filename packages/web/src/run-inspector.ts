@@ -4,7 +4,7 @@ import { waitForInterrupt } from "@lossless/core/doors";
 import type { ReplacedSetting } from "@lossless/core/settings";
 import { startInspector } from "./server.ts";
 
-export interface RunOptions {
+export interface InspectorOptions {
   readonly engine: Engine;
   readonly settings: Settings;
   readonly scope: Scope;
@@ -20,7 +20,7 @@ export interface RunOptions {
   readonly onReady: (inspector: { readonly url: string; readonly port: number }) => void | Promise<void>;
 }
 
-export async function runInspector(options: RunOptions): Promise<void> {
+export async function runInspector(options: InspectorOptions): Promise<void> {
   const {
     engine,
     settings,

@@ -72,7 +72,7 @@ export function renderRange(range: RangeText, timeZone: string, canOpen = true):
   return `[${count}${span} ${verb} not shown here. Nothing is lost${way}.]`;
 }
 
-/** Names a run of messages by its ends; an end that is not known is left open. */
+/** Names a range of messages by its ends; an end that is not known is left open. */
 export function formatRangeId(firstId: number | null, lastId: number | null): string {
   return `${firstId === null ? "" : formatMessageId(firstId)}..${lastId === null ? "" : formatMessageId(lastId)}`;
 }

@@ -9,7 +9,7 @@ import { assert } from "../model/errors.ts";
 import type { ByteRange, MessageView, PartView } from "../model/message.ts";
 import { cutRanges, encodePayload, type Splice } from "../store/splice.ts";
 import type { PayloadEncoding } from "../store/store.ts";
-import { findBase64Runs } from "../message/base64.ts";
+import { findBase64Spans } from "../message/base64.ts";
 import { guessTextType, sniffMimeType } from "./media-types.ts";
 import { asBuffer, decodeLiteral, iterateLongStrings, mapTextOffsets } from "../message/json-spans.ts";
 
@@ -103,8 +103,8 @@ function chooseStretches(text: string, source: LongString): Stretch[] {
   const { thresholdTokens } = source.limits;
   const files = source.isUserText ? findFileBlocks(text, source.limits) : [];
   const chosen = files.filter((file) => file.tokens >= thresholdTokens);
-  for (const run of findBase64Stretches(text, source.part)) {
-    if (run.tokens >= thresholdTokens && !chosen.some((other) => overlaps(other, run))) chosen.push(run);
+  for (const span of findBase64Stretches(text, source.part)) {
+    if (span.tokens >= thresholdTokens && !chosen.some((other) => overlaps(other, span))) chosen.push(span);
   }
   chosen.sort((a, b) => a.start - b.start);
   const rest: Stretch[] = [];
@@ -144,7 +144,7 @@ function countTokens(text: string, { estimate }: PayloadLimits): number {
   let words = "";
   let at = 0;
   let base64Chars = 0;
-  for (const { start, end } of findBase64Runs(text)) {
+  for (const { start, end } of findBase64Spans(text)) {
     words += text.slice(at, start);
     base64Chars += end - start;
     at = end;
@@ -164,8 +164,8 @@ function findFileBlocks(text: string, limits: PayloadLimits): Stretch[] {
     if (fileName === undefined && mimeType === undefined) continue;
     const [start, end] = trimLineBreaks(text, opening.lastIndex, close);
     const inner = text.slice(start, end);
-    const [run] = findBase64Runs(inner);
-    const isBase64 = run !== undefined && run.start === 0 && run.end === inner.length;
+    const [span] = findBase64Spans(inner);
+    const isBase64 = span !== undefined && span.start === 0 && span.end === inner.length;
     const tokens = isBase64 ? Math.ceil(inner.length / CHARS_PER_BASE64_TOKEN) : countTokens(inner, limits);
     blocks.push({ start, end, kind: "file_block", isBase64, tokens, mimeType, fileName });
     opening.lastIndex = close;
@@ -191,7 +191,7 @@ function trimLineBreaks(text: string, from: number, to: number): [number, number
 
 function findBase64Stretches(text: string, part: PartView | null): Stretch[] {
   const isMedia = part?.type === "image" || part?.type === "file";
-  return findBase64Runs(text).map(({ start, end, mimeType }) => ({
+  return findBase64Spans(text).map(({ start, end, mimeType }) => ({
     start,
     end,
     kind: isMedia ? (part.type as "image" | "file") : "base64",

@@ -194,10 +194,10 @@ function* findWebTokens(text: string): Iterable<Span> {
 
 /** Where the first segment of a web token begins that ends at a dot: the first `eyJ` at a word's start in the run before the dot. */
 function findTokenStart(text: string, from: number, dot: number): number | null {
-  let runStart = dot;
-  while (runStart > from && /[\w-]/u.test(text[runStart - 1] as string)) runStart -= 1;
-  const at = text.slice(runStart, dot).search(/\beyJ[\w-]{8}/u);
-  return at === -1 ? null : runStart + at;
+  let wordStart = dot;
+  while (wordStart > from && /[\w-]/u.test(text[wordStart - 1] as string)) wordStart -= 1;
+  const at = text.slice(wordStart, dot).search(/\beyJ[\w-]{8}/u);
+  return at === -1 ? null : wordStart + at;
 }
 
 /** Card numbers end in a digit that follows from the others; other long numbers rarely fit. */

@@ -1,22 +1,22 @@
 /**
  * Base64 inside text: where it is and how many bytes it stands for. Nobody searches for it, it drowns an index, and a
  * summary can do nothing with it, so readable text shows a short note in its place. Pure and linear: one look every
- * `MIN_RUN` characters finds every run at least that long.
+ * `MIN_SPAN` characters finds every span at least that long.
  */
 
-/** Shorter runs are left alone: hashes, tokens and long identifiers are worth searching for. */
-const MIN_RUN = 256;
+/** Shorter spans are left alone: hashes, tokens and long identifiers are worth searching for. */
+const MIN_SPAN = 256;
 /** Wrapped base64 has lines of equal length, 64 or 76 in practice; lists of names have not. */
 const MIN_LINE = 60;
 
-export interface Base64Run {
+export interface Base64Span {
   /** Offsets of the base64 characters in the text, padding included. */
   readonly start: number;
   readonly end: number;
-  /** Where `data:<type>;base64,` begins when the run is part of a data URL, else `start`. */
+  /** Where `data:<type>;base64,` begins when the span is part of a data URL, else `start`. */
   readonly outerStart: number;
   readonly mimeType?: string;
-  /** Bytes the run decodes to. */
+  /** Bytes the span decodes to. */
   readonly byteLength: number;
 }
 
@@ -30,23 +30,23 @@ CLASS[0x0d] = 2;
 
 const classAt = (text: string, index: number): number => CLASS[text.charCodeAt(index)] ?? 0;
 
-/** Long base64 runs in a text, in order. */
-export function findBase64Runs(text: string): Base64Run[] {
-  const runs: Base64Run[] = [];
+/** Long base64 spans in a text, in order. */
+export function findBase64Spans(text: string): Base64Span[] {
+  const spans: Base64Span[] = [];
   let settled = 0;
-  for (let probe = MIN_RUN - 1; probe < text.length; probe += MIN_RUN) {
+  for (let probe = MIN_SPAN - 1; probe < text.length; probe += MIN_SPAN) {
     if (probe < settled || classAt(text, probe) === 0) continue;
-    const [first, last] = expandRun(text, probe, settled);
+    const [first, last] = expandSpan(text, probe, settled);
     settled = last;
-    if (last - first < MIN_RUN) continue;
-    const run = readRun(text, first, last);
-    if (run) runs.push(run);
+    if (last - first < MIN_SPAN) continue;
+    const span = readSpan(text, first, last);
+    if (span) spans.push(span);
   }
-  return runs;
+  return spans;
 }
 
 /** The longest stretch of base64 characters and line breaks around `probe`, not reaching before `from`. */
-function expandRun(text: string, probe: number, from: number): [number, number] {
+function expandSpan(text: string, probe: number, from: number): [number, number] {
   let first = probe;
   while (first > from && classAt(text, first - 1) !== 0) first--;
   let last = probe + 1;
@@ -54,7 +54,7 @@ function expandRun(text: string, probe: number, from: number): [number, number] 
   return [first, last];
 }
 
-function readRun(text: string, first: number, last: number): Base64Run | null {
+function readSpan(text: string, first: number, last: number): Base64Span | null {
   const bounds = trimToLines(text, first, last);
   if (bounds === null) return null;
   const [start, bodyEnd] = bounds;
@@ -78,7 +78,7 @@ function readRun(text: string, first: number, last: number): Base64Run | null {
 type Line = readonly [start: number, end: number];
 
 /**
- * Without line breaks the stretch is the run. With them, the run is the longest block of lines of one length, with the
+ * Without line breaks the stretch is the span. With them, the span is the longest block of lines of one length, with the
  * shorter line that ends it, or the longest single line.
  */
 function trimToLines(text: string, first: number, last: number): Line | null {
@@ -90,7 +90,7 @@ function trimToLines(text: string, first: number, last: number): Line | null {
     if (widthOf(block) > widthOf(best)) best = block;
     i = end;
   }
-  return widthOf(best) >= MIN_RUN ? best : null;
+  return widthOf(best) >= MIN_SPAN ? best : null;
 }
 
 /** One past the last line of the block that begins with line `from`. */
@@ -148,18 +148,18 @@ export interface ReadableText {
   readonly hiddenBytes: number;
 }
 
-/** The text with a note in place of every long base64 run. */
+/** The text with a note in place of every long base64 span. */
 export function hideBase64(text: string): ReadableText {
-  if (text.length < MIN_RUN) return { text, hiddenBytes: 0 };
-  const runs = findBase64Runs(text);
-  if (runs.length === 0) return { text, hiddenBytes: 0 };
+  if (text.length < MIN_SPAN) return { text, hiddenBytes: 0 };
+  const spans = findBase64Spans(text);
+  if (spans.length === 0) return { text, hiddenBytes: 0 };
   let shown = "";
   let at = 0;
   let hiddenBytes = 0;
-  for (const run of runs) {
-    shown += `${text.slice(at, run.outerStart)}[${run.mimeType ?? "base64"} data, ${run.byteLength} bytes]`;
-    at = run.end;
-    hiddenBytes += run.byteLength;
+  for (const span of spans) {
+    shown += `${text.slice(at, span.outerStart)}[${span.mimeType ?? "base64"} data, ${span.byteLength} bytes]`;
+    at = span.end;
+    hiddenBytes += span.byteLength;
   }
   return { text: shown + text.slice(at), hiddenBytes };
 }

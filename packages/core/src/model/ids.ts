@@ -14,7 +14,7 @@ export function parseMessageId(text: string): number | null {
 export const isSummaryId = (text: string): boolean => /^sum_[0-9a-f]{16}$/.test(text);
 export const isFileId = (text: string): boolean => /^file_[0-9a-f]{16}$/.test(text);
 
-/** One run of an import, over all its files. */
+/** One call of `lcm import`, over all its files. */
 export const makeImportId = (): string => `imp_${randomBytes(8).toString("hex")}`;
 
 /** A large file is known by its conversation and its content: the same payload twice is one file. */

@@ -1,5 +1,5 @@
 /**
- * Opening one thing by its id: a summary with its neighbours in the graph, a large file in ranges of lines or bytes, a message or a run of
+ * Opening one thing by its id: a summary with its neighbours in the graph, a large file in ranges of lines or bytes, a message or a range of
  * messages verbatim. What does not fit the token cap comes in pages; each page says how to get the next.
  */
 import { readSearchText } from "../message/normalize.ts";
@@ -15,7 +15,7 @@ import { measureSubtree } from "./subtree.ts";
 import type { SubtreeNode } from "./subtree.ts";
 
 export interface DescribeRequest extends ScopeRequest {
-  /** `sum_…`, `file_…`, `msg_…`, a run `msg_a..msg_b`, or a line that holds one of them. */
+  /** `sum_…`, `file_…`, `msg_…`, a range `msg_a..msg_b`, or a line that holds one of them. */
   readonly id: string;
   /** Most tokens of text in the answer. */
   readonly tokenCap?: number;
@@ -100,7 +100,7 @@ export type DescribeResult =
       readonly id: string;
       readonly conversationId: number;
       readonly messages: readonly DescribedMessage[];
-      /** Messages of the run that are not shown. */
+      /** Messages of the range that are not shown. */
       readonly left: number;
       readonly truncated: boolean;
       readonly next: string | null;
@@ -108,8 +108,8 @@ export type DescribeResult =
 
 /** The subtree of a summary is listed up to so many nodes; the rest is reached through them. */
 const MAX_SUBTREE = 60;
-/** A run of messages longer than this is read in pages. */
-const RUN_PAGE = 200;
+/** A range of messages longer than this is read in pages. */
+const RANGE_PAGE = 200;
 
 interface Opener {
   readonly store: Store;
@@ -127,7 +127,7 @@ export async function describe(
   const wanted = readReference(request.id);
   if (wanted.kind === "summary") return describeSummary(opener, wanted.id, request);
   if (wanted.kind === "file") return describeFile(opener, wanted.id, request);
-  return describeRun(opener, wanted.first, wanted.last, request);
+  return describeRange(opener, wanted.first, wanted.last, request);
 }
 
 type Reference =
@@ -137,12 +137,12 @@ type Reference =
 
 /** Finds the one id in what was typed or copied. */
 export function readReference(text: string): Reference {
-  const run = /msg_(\d+)\s*(?:\.\.|…|–|-)\s*(?:msg_)?(\d+)/.exec(text);
-  if (run)
+  const range = /msg_(\d+)\s*(?:\.\.|…|–|-)\s*(?:msg_)?(\d+)/.exec(text);
+  if (range)
     return {
       kind: "messages",
-      first: Math.min(Number(run[1]), Number(run[2])),
-      last: Math.max(Number(run[1]), Number(run[2])),
+      first: Math.min(Number(range[1]), Number(range[2])),
+      last: Math.max(Number(range[1]), Number(range[2])),
     };
   const found = [...new Set(text.match(/\b(?:sum_[0-9a-f]{16}|file_[0-9a-f]{16}|msg_\d+)\b/g) ?? [])];
   if (found.length > 1) {
@@ -156,7 +156,7 @@ export function readReference(text: string): Reference {
   const messageId = parseMessageId(id);
   if (messageId !== null) return { kind: "messages", first: messageId, last: messageId };
   throw new EngineError("usage", `cannot open "${clip(text)}": it is not an id`, {
-    hint: "pass sum_ or file_ with 16 hex digits, msg_ with a number, or a run such as msg_12..msg_40",
+    hint: "pass sum_ or file_ with 16 hex digits, msg_ with a number, or a range such as msg_12..msg_40",
   });
 }
 
@@ -341,8 +341,8 @@ function wholeCharacter(buffer: Buffer, at: number): number {
   return end;
 }
 
-/** A run by message ids: everything of the same conversation between the two, in the order of the conversation. */
-async function describeRun(
+/** A range by message ids: everything of the same conversation between the two, in the order of the conversation. */
+async function describeRange(
   { store, reach, tokenCap }: Opener,
   first: number,
   last: number,
@@ -360,7 +360,7 @@ async function describeRun(
       hint: "open each message by itself",
     });
   }
-  const ids = first === last ? [first] : await store.listRun(start.messageId, end.messageId);
+  const ids = first === last ? [first] : await store.listRange(start.messageId, end.messageId);
   if (!(await areGranted(store, reach.grant, ids))) throw notFound(id, reach, request);
   const left = readLeft(request.after);
   const from = Math.max(0, ids.indexOf(left.messageId));
@@ -369,7 +369,7 @@ async function describeRun(
   let at = from;
   let textFrom = left.textFrom;
   for (; at < ids.length && room > 0;) {
-    const texts = await store.readTexts(ids.slice(at, at + RUN_PAGE), readScope(reach));
+    const texts = await store.readTexts(ids.slice(at, at + RANGE_PAGE), readScope(reach));
     for (const text of texts) {
       const piece = cutMessage(text, textFrom, room);
       // The first message always gets in, however little fits; a later one waits for the next page rather than be cut.
@@ -381,7 +381,7 @@ async function describeRun(
       textFrom = 0;
       if (room <= 0) break;
     }
-    if (texts.length === 0) at += RUN_PAGE;
+    if (texts.length === 0) at += RANGE_PAGE;
   }
   return finish(at);
 

@@ -139,7 +139,7 @@ class Walk {
       if (this.#room <= FRAME_TOKENS || !(await this.#addMessage(next.messageId))) break;
       order.delete(next);
     }
-    // In the order of the conversation, so that what is left can be named as a run.
+    // In the order of the conversation, so that what is left can be named as a range.
     for (const { messageId, conversationId, summaryId } of below.filter((one) => order.has(one)))
       this.#left.push({ id: formatMessageId(messageId), conversationId, summaryId });
   }
@@ -192,13 +192,13 @@ interface LeftMessage {
   readonly summaryId: string;
 }
 
-/** A run lies in one conversation, so each conversation gets one of its own. */
+/** A range lies in one conversation, so each conversation gets one of its own. */
 function stepFor(summaryIds: readonly string[], left: readonly LeftMessage[]): NextStep | null {
-  const runs = [...Map.groupBy(left, ({ conversationId }) => conversationId).values()].map((messages) => {
+  const ranges = [...Map.groupBy(left, ({ conversationId }) => conversationId).values()].map((messages) => {
     const [first, last] = [messages[0]?.id, messages.at(-1)?.id];
     return first === last ? `${first}` : `${first}..${last}`;
   });
-  if (runs.length > 0) return { kind: "open_ids", ids: runs };
+  if (ranges.length > 0) return { kind: "open_ids", ids: ranges };
   const [summary] = summaryIds;
   return summary === undefined ? null : { kind: "open_ids", ids: [summary] };
 }

@@ -21,10 +21,10 @@ export interface ListedImport {
 
 /** Imports that left something, the newest first. */
 export async function listImports(engine: Engine): Promise<ListedImport[]> {
-  const runs = new Map<string, ImportedPart[]>();
+  const imports = new Map<string, ImportedPart[]>();
   for (const part of await engine.listImports())
-    runs.set(part.importId, [...(runs.get(part.importId) ?? []), part]);
-  return [...runs].map(([importId, parts]) => ({
+    imports.set(part.importId, [...(imports.get(part.importId) ?? []), part]);
+  return [...imports].map(([importId, parts]) => ({
     importId,
     at: Math.min(...parts.map(({ at }) => at)),
     sources: [...new Set(parts.map(({ source }) => source))],

@@ -134,7 +134,7 @@ export interface RecallStore extends TextIndex {
   /** Large files of the scope, newest first; null gives all of them. */
   listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]>;
   /** The messages of a conversation from one to another in its order, hidden ones included, revisions left out. */
-  listRun(firstId: number, lastId: number): Promise<number[]>;
+  listRange(firstId: number, lastId: number): Promise<number[]>;
   /** The summaries made directly from a message. */
   listSummariesOf(messageId: number): Promise<string[]>;
   /** The messages a large file was cut out of. */

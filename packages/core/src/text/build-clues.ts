@@ -33,7 +33,7 @@ const LONG_GLYPH_WORD_WEIGHT = 0.5;
 /** A question with more clues is a pasted text; the rest would only slow it down. */
 const MAX_CLUES = 160;
 
-const runOf = (words: readonly string[]): TextClue => ({ kind: "run", words });
+const phraseOf = (words: readonly string[]): TextClue => ({ kind: "phrase", words });
 
 const identifierOf = (identifier: string): TextClue => ({ kind: "identifier", identifier });
 
@@ -46,11 +46,11 @@ function formsOf(term: QueryTerm): TermForm[] {
   return term.unescaped === undefined ? [term] : [term, term.unescaped];
 }
 
-/** The term as a whole: as a run of words or as an identifier, in each of its forms. */
+/** The term as a whole: as a phrase or as an identifier, in each of its forms. */
 function findWhole(term: QueryTerm): TextClue[] {
   if (term.isPrefix) return [{ kind: "prefix", words: term.words }];
   return formsOf(term).flatMap(({ words, ident }) =>
-    ident === "" ? [runOf(words)] : [runOf(words), identifierOf(ident)],
+    ident === "" ? [phraseOf(words)] : [phraseOf(words), identifierOf(ident)],
   );
 }
 
@@ -69,8 +69,8 @@ const CLUE: Omit<QueryClue, "sought"> = { weight: 1, required: false, spreads: t
 function phraseClues(words: readonly string[]): QueryClue[] {
   const pieces = words.length > 1 ? words : [];
   return [
-    { ...CLUE, sought: runOf(words), weight: PHRASE_WEIGHT, required: true },
-    ...pieces.map((word) => ({ ...CLUE, sought: runOf([word]), weight: PIECE_WEIGHT })),
+    { ...CLUE, sought: phraseOf(words), weight: PHRASE_WEIGHT, required: true },
+    ...pieces.map((word) => ({ ...CLUE, sought: phraseOf([word]), weight: PIECE_WEIGHT })),
   ];
 }
 
@@ -85,7 +85,11 @@ function termClues(term: QueryTerm): QueryClue[] {
     weight: EXACT_IDENT_WEIGHT,
   };
   const pieces = term.words.length > 1 ? [...new Set(term.words)] : [];
-  return [whole, exact, ...pieces.map((word) => ({ ...CLUE, sought: runOf([word]), weight: PIECE_WEIGHT }))];
+  return [
+    whole,
+    exact,
+    ...pieces.map((word) => ({ ...CLUE, sought: phraseOf([word]), weight: PIECE_WEIGHT })),
+  ];
 }
 
 function glyphClues(glyphs: readonly string[]): QueryClue[] {
@@ -93,12 +97,12 @@ function glyphClues(glyphs: readonly string[]): QueryClue[] {
   return [
     ...segmentGlyphs(glyphs).map((word) => ({
       ...alone,
-      sought: runOf(word),
+      sought: phraseOf(word),
       weight: word.length > 2 ? LONG_GLYPH_WORD_WEIGHT : 0,
       required: true,
     })),
-    ...singleGlyphs(glyphs).map((glyph) => ({ ...alone, sought: runOf([glyph]) })),
-    ...glyphPairs(glyphs).map((pair) => ({ ...alone, sought: runOf(pair), weight: GLYPH_PAIR_WEIGHT })),
+    ...singleGlyphs(glyphs).map((glyph) => ({ ...alone, sought: phraseOf([glyph]) })),
+    ...glyphPairs(glyphs).map((pair) => ({ ...alone, sought: phraseOf(pair), weight: GLYPH_PAIR_WEIGHT })),
   ];
 }
 

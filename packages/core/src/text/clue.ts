@@ -5,8 +5,8 @@
 import { decodeTerms, encodeForIndex } from "./analyze.ts";
 
 export type TextClue =
-  /** Words that follow each other; a single word is a run of one. */
-  | { readonly kind: "run"; readonly words: readonly string[] }
+  /** Words that follow each other; a single word is a phrase of one. */
+  | { readonly kind: "phrase"; readonly words: readonly string[] }
   /** The same, but of the last word only the beginning. */
   | { readonly kind: "prefix"; readonly words: readonly string[] }
   /** The word a text begins with: where people talk, the name of the speaker. */
@@ -35,10 +35,10 @@ const splitTerms = (text: string): string[] => (text === "" ? [] : text.split(" 
 
 export function holdsClue(terms: TextTerms, clue: TextClue): boolean {
   switch (clue.kind) {
-    case "run":
-      return holdsRun(terms.words, clue.words, (term, word) => term === word);
+    case "phrase":
+      return holdsPhrase(terms.words, clue.words, (term, word) => term === word);
     case "prefix":
-      return holdsRun(terms.words, clue.words, (term, word) => term.startsWith(word));
+      return holdsPhrase(terms.words, clue.words, (term, word) => term.startsWith(word));
     case "first":
       return terms.words[0] === clue.word;
     case "identifier":
@@ -52,16 +52,16 @@ export function holdsClue(terms: TextTerms, clue: TextClue): boolean {
   }
 }
 
-function holdsRun(
+function holdsPhrase(
   terms: readonly string[],
-  run: readonly string[],
+  phrase: readonly string[],
   fitsLast: (term: string, word: string) => boolean,
 ): boolean {
-  const last = run.length - 1;
+  const last = phrase.length - 1;
   return terms.some(
     (_, start) =>
       start + last < terms.length &&
-      run.every((word, at) => {
+      phrase.every((word, at) => {
         const term = terms[start + at] as string;
         return at === last ? fitsLast(term, word) : term === word;
       }),

@@ -14,11 +14,11 @@ export interface LiteralClue {
   readonly doubts: readonly SpellingDoubt[];
 }
 
-/** Shorter runs, and those without a letter, are not always spelled. */
-const isSpelled = (run: string): boolean => run.length >= 3 && /[A-Za-z]/.test(run);
+/** Shorter words, and those without a letter, are not always spelled. */
+const isSpelled = (letters: string): boolean => letters.length >= 3 && /[A-Za-z]/.test(letters);
 /** Apostrophes are read over in some words, and what is not ASCII may belong to the word beside it. */
 const PLAIN_STRETCH = /[\0-&(-\x7f]+/g;
-/** Longer runs might be judged as base64 here and not in the text. */
+/** Longer words might be judged as base64 here and not in the text. */
 const MAX_RUN = 59;
 /** What may follow a word and change how it is cut: `don't` has the word `do`, `URLs_` the words `ur` and `ls`. */
 const ENDINGS = ["", "'t", "_"];
@@ -44,12 +44,12 @@ interface Stretch {
 }
 
 function readStretch({ text, isOpenBefore, isOpenBehind }: Stretch): LiteralClue | null {
-  if (text.split(/[^A-Za-z0-9+/_-]/).some((run) => run.length > MAX_RUN)) return null;
+  if (text.split(/[^A-Za-z0-9+/_-]/).some((letters) => letters.length > MAX_RUN)) return null;
   const first = /^[A-Za-z0-9]+/.exec(text)?.[0];
   const isFirstKnown = first === undefined || (isOpenBefore && isSpelled(first));
   const rest = isFirstKnown ? text : text.slice(first.length);
   const before: SpellingDoubt[] =
-    first === undefined || !isFirstKnown ? [] : [{ run: first.toLowerCase(), side: "before" }];
+    first === undefined || !isFirstKnown ? [] : [{ letters: first.toLowerCase(), side: "before" }];
   return isOpenBehind ? readOpenEnd(rest, before) : toClue([dropLast(rest)], before);
 }
 
@@ -60,7 +60,7 @@ function readOpenEnd(text: string, before: readonly SpellingDoubt[]): LiteralClu
   if (isSpelled(last))
     return toClue(
       ENDINGS.map((ending) => text + ending),
-      [...before, { run: last.toLowerCase(), side: "behind" }],
+      [...before, { letters: last.toLowerCase(), side: "behind" }],
     );
   const isNumber = /^\d+$/.test(last) && !MAY_BE_LINE_NUMBER.test(text);
   const words = isNumber ? wordsOf(text) : [];
@@ -76,9 +76,9 @@ const MAY_BE_LINE_NUMBER = /(?:^|\n) *\d+$/;
 const dropLast = (text: string): string => text.replace(/[A-Za-z0-9]+$/, "");
 
 function toClue(texts: readonly string[], doubts: readonly SpellingDoubt[]): LiteralClue | null {
-  const runs = new Map(texts.map(wordsOf).map((words) => [words.join(" "), words]));
-  if (runs.has("")) return null;
-  const [clue, ...others] = [...runs.values()].map((words): TextClue => ({ kind: "run", words }));
+  const phrases = new Map(texts.map(wordsOf).map((words) => [words.join(" "), words]));
+  if (phrases.has("")) return null;
+  const [clue, ...others] = [...phrases.values()].map((words): TextClue => ({ kind: "phrase", words }));
   if (clue === undefined) return null;
   return { clue: others.length === 0 ? clue : { kind: "any", of: [clue, ...others] }, doubts };
 }

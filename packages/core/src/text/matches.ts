@@ -22,7 +22,7 @@ export interface TermMatch extends TextRange {
   readonly whole: boolean;
 }
 
-/** Something asked for: a run of words, or an identifier. */
+/** Something asked for: a phrase, or an identifier. */
 interface Wanted {
   readonly asked: number;
   readonly words: readonly string[];
@@ -30,8 +30,8 @@ interface Wanted {
 }
 
 interface Wants {
-  /** By first word; longer runs first, so that the longest wins. */
-  readonly runs: Map<string, Wanted[]>;
+  /** By first word; longer phrases first, so that the longest wins. */
+  readonly phrases: Map<string, Wanted[]>;
   readonly idents: Map<string, number>;
   readonly prefixes: Map<string, number>;
   readonly count: number;
@@ -42,16 +42,16 @@ interface Found extends TextRange {
 }
 
 function wantsOf(query: Query): Wants {
-  const runs = new Map<string, Wanted[]>();
+  const phrases = new Map<string, Wanted[]>();
   const idents = new Map<string, number>();
   const prefixes = new Map<string, number>();
   let asked = 0;
   const want = (words: readonly string[], whole: boolean): void => {
     const first = words[0];
     if (first === undefined) return;
-    const list = runs.get(first) ?? [];
+    const list = phrases.get(first) ?? [];
     list.push({ asked, words, whole });
-    runs.set(first, list);
+    phrases.set(first, list);
   };
   for (const phrase of query.phrases) {
     want(phrase, true);
@@ -71,8 +71,8 @@ function wantsOf(query: Query): Wants {
     if (term.words.length > 1) for (const piece of term.words) if (piece.length > 2) want([piece], false);
     asked++;
   }
-  for (const list of runs.values()) list.sort((a, b) => b.words.length - a.words.length);
-  return { runs, idents, prefixes, count: asked };
+  for (const list of phrases.values()) list.sort((a, b) => b.words.length - a.words.length);
+  return { phrases, idents, prefixes, count: asked };
 }
 
 /** All matches in text order, overlapping ones included. */
@@ -94,8 +94,8 @@ export function findTermMatches(text: string, query: Query): { matches: TermMatc
       if (piece.term.startsWith(prefix))
         matches.push({ start: piece.start, end: piece.end, asked, whole: true });
     }
-    for (const wanted of wants.runs.get(piece.term) ?? []) {
-      const last = endOfRun(found, at, wanted.words);
+    for (const wanted of wants.phrases.get(piece.term) ?? []) {
+      const last = endOfPhrase(found, at, wanted.words);
       if (last !== undefined) {
         matches.push({ start: piece.start, end: last.end, asked: wanted.asked, whole: wanted.whole });
         break;
@@ -106,7 +106,7 @@ export function findTermMatches(text: string, query: Query): { matches: TermMatc
   return { matches: dropPieces(matches), asked: wants.count };
 }
 
-function endOfRun(found: readonly Found[], at: number, words: readonly string[]): Found | undefined {
+function endOfPhrase(found: readonly Found[], at: number, words: readonly string[]): Found | undefined {
   for (let offset = 1; offset < words.length; offset++) {
     if (found[at + offset]?.term !== words[offset]) return undefined;
   }

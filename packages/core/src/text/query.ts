@@ -27,7 +27,7 @@ export interface TermForm {
  * One thing the question asks for.
  * - `word`: a word; `words` has its stem, `ident` its plain form, in case the text writes it as an identifier (`GitStore` for "gitstore").
  * - `identifier`: a compound; `words` has its pieces in order, `ident` the whole.
- * - `glyphs`: a run of a script without spaces; `words` has its characters in order.
+ * - `glyphs`: characters of a script without spaces; `words` has its characters in order.
  */
 export interface QueryTerm extends TermForm {
   readonly kind: "word" | "identifier" | "glyphs";
@@ -46,7 +46,7 @@ export interface Query {
   readonly text: string;
   /** What the text should contain, in order of appearance, each once. */
   readonly terms: readonly QueryTerm[];
-  /** Quoted phrases, as the runs of words they must match. */
+  /** Quoted phrases, as the words they must match in order. */
   readonly phrases: readonly (readonly string[])[];
   /** A question's words need not all stand in its answer; those of a pasted line or a list of keywords do. */
   readonly isQuestion: boolean;
@@ -107,18 +107,19 @@ export function wordsOf(text: string): string[] {
   return words.filter((word) => word !== "");
 }
 
-/** Groups lexemes: the pieces of one chain, or a run of adjacent glyphs, become one term. */
+/** Groups lexemes: the pieces of one chain, or adjacent glyphs, become one term. */
 function termsOf(text: string): QueryTerm[] {
   const terms: QueryTerm[] = [];
-  let run: Lexeme[] = [];
+  let lexemes: Lexeme[] = [];
   const close = (): void => {
-    if (run.length > 0) terms.push(run[0]?.kind === "glyph" ? glyphsTerm(text, run) : chainTerm(text, run));
-    run = [];
+    if (lexemes.length > 0)
+      terms.push(lexemes[0]?.kind === "glyph" ? glyphsTerm(text, lexemes) : chainTerm(text, lexemes));
+    lexemes = [];
   };
   for (const lexeme of lexemesOf(text)) {
-    const last = run.at(-1);
+    const last = lexemes.at(-1);
     if (last !== undefined && !belongTogether(last, lexeme)) close();
-    run.push(lexeme);
+    lexemes.push(lexeme);
   }
   close();
   return terms.filter((term) => term.words.length > 0);
@@ -128,21 +129,21 @@ function belongTogether(last: Lexeme, next: Lexeme): boolean {
   return next.kind === "glyph" ? last.kind === "glyph" && last.end === next.start : last.chain === next.chain;
 }
 
-function glyphsTerm(text: string, run: readonly Lexeme[]): QueryTerm {
-  const words = run
+function glyphsTerm(text: string, lexemes: readonly Lexeme[]): QueryTerm {
+  const words = lexemes
     .map(({ start, end }) => toPlainGlyph(text.slice(start, end)))
     .filter((word) => word !== "");
-  return { kind: "glyphs", text: text.slice(run[0]?.start, run.at(-1)?.end), words, ident: "" };
+  return { kind: "glyphs", text: text.slice(lexemes[0]?.start, lexemes.at(-1)?.end), words, ident: "" };
 }
 
-function chainTerm(text: string, run: readonly Lexeme[]): QueryTerm {
-  const words = run.filter(({ kind }) => kind === "word").map(({ start, end }) => text.slice(start, end));
+function chainTerm(text: string, lexemes: readonly Lexeme[]): QueryTerm {
+  const words = lexemes.filter(({ kind }) => kind === "word").map(({ start, end }) => text.slice(start, end));
   const stems = words.map(termOfWord);
-  const whole = run
+  const whole = lexemes
     .filter(({ kind }) => kind === "identifier")
     .map(({ start, end }) => text.slice(start, end))
     .toSorted((a, b) => b.length - a.length)[0];
-  const typed = text.slice(run[0]?.start, Math.max(...run.map(({ end }) => end)));
+  const typed = text.slice(lexemes[0]?.start, Math.max(...lexemes.map(({ end }) => end)));
   if (whole === undefined) {
     const ident = words.length === 1 ? toPlainWord(words[0] as string) : "";
     return {
@@ -266,7 +267,7 @@ function splitQuestions(text: string): string[] {
 
 const segmenter = new Intl.Segmenter("zh", { granularity: "word" });
 
-/** Words of a run of glyphs, each as its glyphs, without those that are grammar only. */
+/** Words of adjacent glyphs, each as its glyphs, without those that are grammar only. */
 export function segmentGlyphs(glyphs: readonly string[]): string[][] {
   const words = [...segmenter.segment(glyphs.join(""))].map(({ segment }) => wordsOf(segment));
   const content = words.filter((word) => word.length > 0 && !word.every((glyph) => STOP_GLYPHS.has(glyph)));

@@ -36,19 +36,19 @@ class LiteralReader {
 
   #readSequence(): string[] {
     const literals: string[] = [];
-    let run = "";
+    let literal = "";
     const close = (): void => {
-      if (run !== "") literals.push(run);
-      run = "";
+      if (literal !== "") literals.push(literal);
+      literal = "";
     };
     while (this.#at < this.#pattern.length && !"|)".includes(this.#pattern[this.#at] as string)) {
       const atom = this.#readAtom();
       const quantifier = this.#readQuantifier();
       if (atom.character !== undefined && quantifier === "once") {
-        run += atom.character;
+        literal += atom.character;
         continue;
       }
-      if (atom.character !== undefined && quantifier === "repeated") run += atom.character;
+      if (atom.character !== undefined && quantifier === "repeated") literal += atom.character;
       close();
       if (quantifier !== "optional") literals.push(...atom.inner);
     }

@@ -8,7 +8,7 @@
 import { ByteWriter } from "./byte-writer.ts";
 import { hashUnits, spreadHash } from "./word-units.ts";
 
-/** Longer runs are hardly words. */
+/** Longer ones are hardly words. */
 export const MAX_SPELLED_LENGTH = 512;
 
 /** Takes the spelled words of texts. */
@@ -20,7 +20,7 @@ export interface SpelledSink {
   /** A word, in UTF-8. */
   add(bytes: Uint8Array, start: number, end: number): number;
   repeat(note: number): void;
-  /** The text holds more than its words tell: base64, or a run too long to keep. */
+  /** The text holds more than its words tell: base64, or a word too long to keep. */
   addOpaque(): void;
 }
 
@@ -120,16 +120,16 @@ export class Spelling implements SpelledSink {
   }
 }
 
-/** A run of small letters and digits that may go on before or behind, in a longer word. */
+/** Small letters and digits that may go on before or behind, in a longer word. */
 export interface SpellingDoubt {
-  readonly run: string;
+  readonly letters: string;
   readonly side: "before" | "behind";
 }
 
-/** Whether spelled words, one a line, hold a run that goes on at the given side in the same word. */
-export function isDoubtful(words: Buffer, { run, side }: SpellingDoubt): boolean {
-  for (let at = words.indexOf(run); at >= 0; at = words.indexOf(run, at + 1))
-    if (isWordByte(words[side === "before" ? at - 1 : at + run.length])) return true;
+/** Whether spelled words, one a line, hold letters that go on at the given side in the same word. */
+export function isDoubtful(words: Buffer, { letters, side }: SpellingDoubt): boolean {
+  for (let at = words.indexOf(letters); at >= 0; at = words.indexOf(letters, at + 1))
+    if (isWordByte(words[side === "before" ? at - 1 : at + letters.length])) return true;
   return false;
 }
 

@@ -14,7 +14,7 @@ const MAX_IDS = 12;
 export const describeTool: ToolDefinition = {
   name: "lcm_describe",
   description:
-    "Open one id verbatim: sum_… (summary and its sources), file_…, msg_…, or a run msg_3..msg_9. Long ones come in pages.",
+    "Open one id verbatim: sum_… (summary and its sources), file_…, msg_…, or a range msg_3..msg_9. Long ones come in pages.",
   parameters: {
     type: "object",
     properties: {
@@ -68,7 +68,7 @@ function renderSummary(summary: DescribeResult & { type: "summary" }, timeZone?:
     `${id}: ${kind}, depth ${depth}, conv=${summary.conversationId}, ${span}`,
     `${tokenCount} tokens for ${messageCount} messages (${messageTokens} tokens), ${descendantCount} summaries below (${descendantTokens} tokens)${summary.isStale ? ", stale" : ""}`,
     ...(summary.parentIds.length > 0 ? [`made from: ${listIds(summary.parentIds)}`] : []),
-    ...(summary.sourceMessageIds.length > 0 ? [`messages: ${renderRun(summary.sourceMessageIds)}`] : []),
+    ...(summary.sourceMessageIds.length > 0 ? [`messages: ${renderRange(summary.sourceMessageIds)}`] : []),
     ...(summary.childIds.length > 0 ? [`part of: ${listIds(summary.childIds)}`] : []),
     ...(summary.fileIds.length > 0 ? [`files: ${listIds(summary.fileIds)}`] : []),
     ...summary.subtree.slice(0, MAX_IDS).map((node) => {
@@ -82,8 +82,10 @@ function renderSummary(summary: DescribeResult & { type: "summary" }, timeZone?:
   return lines.join("\n");
 }
 
-const renderRun = (ids: readonly string[]): string =>
-  ids.length > 2 ? `${ids[0]}..${ids.at(-1)} (${ids.length}, open the run with lcm_describe)` : ids.join(" ");
+const renderRange = (ids: readonly string[]): string =>
+  ids.length > 2
+    ? `${ids[0]}..${ids.at(-1)} (${ids.length}, open the range with lcm_describe)`
+    : ids.join(" ");
 
 function renderFile(
   file: DescribeResult & { type: "file" },

@@ -1,6 +1,6 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
-import { base64ByteLength, findBase64Runs, hideBase64 } from "../../src/message/base64.ts";
+import { base64ByteLength, findBase64Spans, hideBase64 } from "../../src/message/base64.ts";
 
 /** Bytes whose base64 surely mixes capitals, small letters and digits. */
 const noise = fc
@@ -15,7 +15,7 @@ describe("base64 in a text", () => {
         const base64 = bytes.toString("base64");
         const text = `${before} ${base64} ${after}`;
         const start = before.length + 1;
-        expect(findBase64Runs(text)).toEqual([
+        expect(findBase64Spans(text)).toEqual([
           { start, end: start + base64.length, outerStart: start, byteLength: bytes.length },
         ]);
       }),
@@ -26,7 +26,7 @@ describe("base64 in a text", () => {
     fc.assert(
       fc.property(prose, noise, (before, bytes) => {
         const url = `data:Image/PNG;charset=x;base64,${bytes.toString("base64")}`;
-        const [run] = findBase64Runs(`${before}(${url})`);
+        const [run] = findBase64Spans(`${before}(${url})`);
         expect(run).toMatchObject({
           outerStart: before.length + 1,
           mimeType: "image/png",
@@ -45,7 +45,7 @@ describe("base64 in a text", () => {
         (bytes, newline, width) => {
           const lines = bytes.toString("base64").match(new RegExp(`.{1,${width}}`, "g")) as string[];
           const wrapped = lines.join(newline);
-          const [run, ...more] = findBase64Runs(`see:\n${wrapped}\n\nend`);
+          const [run, ...more] = findBase64Spans(`see:\n${wrapped}\n\nend`);
           expect(more).toEqual([]);
           expect(run?.start).toBe(5);
           expect(run?.end).toBe(5 + wrapped.length);
@@ -67,7 +67,7 @@ describe("base64 in a text", () => {
   test("is never seen in prose", () => {
     fc.assert(
       fc.property(fc.lorem({ maxCount: 100 }), (text) => {
-        expect(findBase64Runs(text)).toEqual([]);
+        expect(findBase64Spans(text)).toEqual([]);
       }),
     );
   });

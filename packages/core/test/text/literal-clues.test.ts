@@ -19,7 +19,7 @@ function isCandidate(text: string, literal: string): boolean {
   return spelling.takeOpaque() || found.doubts.some((doubt) => isDoubtful(words, doubt));
 }
 
-const run = (...words: string[]) => ({ kind: "run", words });
+const run = (...words: string[]) => ({ kind: "phrase", words });
 
 describe("the clue of a literal", () => {
   test.each([
@@ -35,7 +35,7 @@ describe("the clue of a literal", () => {
   ])("%j", (literal, clue, doubts) => {
     const found = readLiteralClue(literal);
     expect(found?.clue ?? null).toEqual(clue);
-    expect((found?.doubts ?? []).map(({ side, run }) => `${side} ${run}`)).toEqual(doubts);
+    expect((found?.doubts ?? []).map(({ side, letters }) => `${side} ${letters}`)).toEqual(doubts);
   });
 
   test("is held by every text that contains the literal, unless its spelling raises a doubt", () => {

@@ -8,7 +8,7 @@ import { EngineError, hintFor, TOOL_WORDS, toolsFor } from "@lossless/core";
 import type { Settings, ToolDefinition } from "@lossless/core";
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { AgentTool, HostSubagents, ToolFactoryContext } from "../host/host.ts";
-import type { RunInScope } from "../host/model-access.ts";
+import type { InScope } from "../host/model-access.ts";
 import { readAgentId } from "../host/session.ts";
 import type { EngineLease } from "../host/shared-engine.ts";
 
@@ -55,7 +55,7 @@ function createTool(
           signal,
         };
         // The host lets its sub-agents be asked from inside the call that needs them.
-        const inCall = AsyncLocalStorage.snapshot() as RunInScope;
+        const inCall = AsyncLocalStorage.snapshot() as InScope;
         const delegate =
           name === "lcm_expand_query" && subagents !== undefined
             ? { subagents, run: inCall, timeoutMs: settings.delegationTimeoutMs }

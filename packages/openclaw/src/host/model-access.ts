@@ -14,7 +14,7 @@ import type { HostLlm, HostSubagents, LlmAnswer, LlmParams, SessionParams } from
 /** A capability and the host's scope it belongs to: outside of it, or after its end, the host refuses the call. */
 interface Access {
   readonly llm: HostLlm;
-  readonly run: RunInScope;
+  readonly run: InScope;
   /** What the session runs with, as far as the host said. */
   readonly hint?: ModelRef | undefined;
 }
@@ -25,13 +25,13 @@ export type SessionSituation = Pick<SessionParams, "runtimeContext" | "runtimeSe
 /** The host's sub-agents and the scope they are asked in. */
 export interface Delegate {
   readonly subagents: HostSubagents;
-  readonly run: RunInScope;
+  readonly run: InScope;
   readonly timeoutMs: number;
 }
 
 const DEFAULT_AGENT = "main";
 
-export type RunInScope = <T>(task: () => T) => T;
+export type InScope = <T>(task: () => T) => T;
 
 export class ModelAccess {
   /** Told when a call fails, with the host's own words. */
@@ -44,7 +44,7 @@ export class ModelAccess {
   #delegates: Delegate[] = [];
 
   /** The plugin's own capability. The gateway's lasts as long as the process; one that came with an agent's run does not. */
-  useOwn(llm: HostLlm | undefined, run: RunInScope = (task) => task(), isLasting = true): void {
+  useOwn(llm: HostLlm | undefined, run: InScope = (task) => task(), isLasting = true): void {
     if (llm !== undefined && (isLasting || this.#own?.isLasting !== true))
       this.#own = { llm, run, isLasting };
   }
@@ -64,7 +64,7 @@ export class ModelAccess {
   async lend<T>(situation: SessionSituation, task: () => Promise<T>): Promise<T> {
     const llm = situation.runtimeContext?.llm;
     if (llm === undefined) return await task();
-    const access = { llm, run: AsyncLocalStorage.snapshot() as RunInScope, hint: readHint(situation) };
+    const access = { llm, run: AsyncLocalStorage.snapshot() as InScope, hint: readHint(situation) };
     this.#lent.push(access);
     try {
       return await task();

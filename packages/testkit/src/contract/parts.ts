@@ -64,7 +64,7 @@ export async function allMessages(store: Store, conversationId: number) {
 
 /** The messages of a scope that hold an index word. */
 export async function findWord(store: Store, word: string, scope: RecallScope): Promise<readonly number[]> {
-  const clues = [{ kind: "run", words: [word] } as const];
+  const clues = [{ kind: "phrase", words: [word] } as const];
   const { listings } = await store.findClues({ kind: "message", clues, scope, limit: 10 });
   return listings[0]?.ids ?? [];
 }

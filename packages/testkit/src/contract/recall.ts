@@ -6,7 +6,7 @@ import type { WithStore } from "./parts.ts";
 
 const START = 1_700_000_000_000;
 const FOREIGN = { owner: "somebody else" };
-const run = (...words: string[]): TextClue => ({ kind: "run", words });
+const run = (...words: string[]): TextClue => ({ kind: "phrase", words });
 const timed = (text: string, i: number) =>
   makeEvent(`e${i}`, { role: "user", content: text, timestamp: START + i * 1_000 });
 
@@ -53,7 +53,7 @@ export function testRecall(withStore: WithStore): void {
         second,
       ]);
       expect(await store.listNewest({ kind, scope: FOREIGN, within: null })).toEqual([]);
-      expect(await store.listRun(first, third)).toEqual([first, second, third]);
+      expect(await store.listRange(first, third)).toEqual([first, second, third]);
     }));
 
   test("reads texts as they were handed in, and tells which hold a clue", () =>
@@ -78,7 +78,7 @@ export function testRecall(withStore: WithStore): void {
       );
       expect(await store.readTextsWithin(all, FOREIGN)).toEqual([]);
       // "stor" goes on behind: the messages with storks may hold it inside a word.
-      const doubts = await store.findDoubts([{ run: "stor", side: "behind" }], {});
+      const doubts = await store.findDoubts([{ letters: "stor", side: "behind" }], {});
       const revision = scanned.find(({ arrival }) => arrival.includes("walk"))?.messageId ?? 0;
       expect(doubts.some(([first, last]) => first <= revision && revision <= last)).toBe(true);
     }));

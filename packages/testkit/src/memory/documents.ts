@@ -200,7 +200,7 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
         .sort((a, b) => b.created_at - a.created_at || (a.file_id < b.file_id ? -1 : 1))
         .map(toLargeFile);
     },
-    async listRun(firstId, lastId) {
+    async listRange(firstId, lastId) {
       const ends = [firstId, lastId].flatMap((id) => archive.find("messages", id) ?? []);
       const [first, last] = ends;
       if (!first || first.conversation_id !== last?.conversation_id) return [];

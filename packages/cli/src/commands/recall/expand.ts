@@ -106,7 +106,7 @@ function renderLeft(answer: ExpandResult, options: ExpandOptions): string[] {
   const { summaryIds, messageIds } = answer.left;
   const lines: string[] = [];
   if (messageIds.length > 0) {
-    const opening = renderFollowUp(["show", nameRun(answer)], options);
+    const opening = renderFollowUp(["show", nameRange(answer)], options);
     lines.push(`Left: ${countOf(messageIds.length, "message")}. More: ${opening}`);
   }
   const [summary] = summaryIds;
@@ -118,7 +118,7 @@ function renderLeft(answer: ExpandResult, options: ExpandOptions): string[] {
 }
 
 /** A run lies in one conversation; of several, only the first message left is named. */
-function nameRun({ left, summaries }: ExpandResult): string {
+function nameRange({ left, summaries }: ExpandResult): string {
   const [first = "", last] = [left.messageIds[0], left.messageIds.at(-1)];
   const conversations = new Set(summaries.map(({ conversationId }) => conversationId));
   return conversations.size > 1 || first === last ? first : `${first}..${last}`;

@@ -47,7 +47,7 @@ export function defineShow(program: Command): void {
   const command = program
     .command("show")
     .description("Show messages, summaries and large files by id")
-    .argument("<id...>", "msg_12, a run msg_3..msg_40, sum_0123456789abcdef or file_0123456789abcdef")
+    .argument("<id...>", "msg_12, a range msg_3..msg_40, sum_0123456789abcdef or file_0123456789abcdef")
     .option("--max-tokens <n>", "maximum tokens to show (default: setting maxExpandTokens)", parseTokens)
     .addOption(new Option("--lines <a-b>", "lines of a file, such as 10-20 or 10-").argParser(parseLines))
     .addOption(

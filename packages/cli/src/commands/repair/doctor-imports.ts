@@ -85,8 +85,8 @@ async function printList(invocation: Invocation): Promise<void> {
   await invocation.print({ data: { items }, text: () => renderList(items, settings.timezone) });
 }
 
-function renderList(runs: readonly ListedImport[], timezone: string): string {
-  if (runs.length === 0) return `${style.good("ok")}  no imports`;
+function renderList(imports: readonly ListedImport[], timezone: string): string {
+  if (imports.length === 0) return `${style.good("ok")}  no imports`;
   return renderTable(
     [
       { title: "IMPORT", style: style.name },
@@ -95,7 +95,7 @@ function renderList(runs: readonly ListedImport[], timezone: string): string {
       { title: "MESSAGES", align: "right" },
       { title: "SOURCE", flexible: true },
     ],
-    runs.map(({ importId, at, conversationIds, messages, sources }) => [
+    imports.map(({ importId, at, conversationIds, messages, sources }) => [
       importId,
       formatTime(at, timezone),
       formatCount(conversationIds.length),
