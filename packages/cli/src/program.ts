@@ -24,6 +24,7 @@ import { defineHelp, renderWelcome } from "./commands/config/help.ts";
 import { defineImport } from "./commands/archive/import.ts";
 import { defineMcp } from "./commands/mcp.ts";
 import { defineMessages } from "./commands/archive/messages.ts";
+import { defineMigrate } from "./commands/archive/migrate.ts";
 import { definePrompts } from "./commands/fold/prompts.ts";
 import { defineReindex } from "./commands/repair/reindex.ts";
 import { defineRestore } from "./commands/repair/restore.ts";
@@ -68,6 +69,7 @@ export function buildProgram(): Command {
     defineWatch,
     defineAdopt,
     defineExport,
+    defineMigrate,
     defineSearch,
     defineShow,
     defineExpand,

@@ -6,7 +6,7 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-import { EngineError, makeImportId } from "@lossless/core";
+import { EngineError, isServerAddress, makeImportId, settleAddress } from "@lossless/core";
 import type { Settings } from "@lossless/core";
 import { deriveMessage, nameLocally, recordCopy } from "@lossless/core/formats";
 import { filesDirBeside, parseAddress } from "@lossless/core/ports";
@@ -22,6 +22,8 @@ import { exportArchive, type ExportOptions, type ExportResult } from "./archive/
 import { exportText } from "./formats/export-text.ts";
 import type { ExportFormat } from "./formats/names.ts";
 import { importArchive, isArchive } from "./archive/import-archive.ts";
+import { migrateArchive, nameOrigin, planMigration } from "./archive/migrate.ts";
+import type { MigrateOptions, MigrateResult } from "./archive/migrate.ts";
 import type { ImportProgress } from "./transcript/import-result.ts";
 import { exportRemnic } from "./formats/remnic.ts";
 
@@ -121,6 +123,67 @@ export async function importHistory(
       revisions: 0,
       ...(await importArchive(store, { ...request, importId, derive: deriveMessage, now })),
     };
+  } finally {
+    await store.close();
+  }
+}
+
+export interface MigrateRequest extends Pick<
+  MigrateOptions,
+  "skipExisting" | "groupRows" | "signal" | "onProgress"
+> {
+  readonly from: ArchiveLocation;
+  readonly to: ArchiveLocation;
+  /** Writes nothing. */
+  readonly dryRun?: boolean | undefined;
+}
+
+/**
+ * Copies an archive into another one, in any database, and compares both. Can be repeated: it goes on where it stopped.
+ *
+ * @example
+ * await migrate({ from: { database: "lcm.db" }, to: { database: "postgres://lcm@db.example/archive" } });
+ */
+export async function migrate(request: MigrateRequest, openStore: OpenStore): Promise<MigrateResult> {
+  const { from, to, dryRun = false, ...options } = request;
+  const name = nameOrigin(from.database);
+  if (name === nameOrigin(to.database))
+    throw new EngineError("usage", `cannot migrate ${name} into itself`, { hint: "name another target" });
+  const source = await openLocation(openStore, from, { readOnly: true, create: false });
+  try {
+    if (dryRun) {
+      const plan = (target: Store | null): Promise<MigrateResult> =>
+        planMigration({ ...options, from: source, to: target, name });
+      return await withExisting(openStore, to, plan);
+    }
+    const target = await openLocation(openStore, to, { readOnly: false, create: true });
+    try {
+      if (!isServerAddress(to.database))
+        recordCopy(resolve(nameLocally(from.database)), "migrated", settleAddress(to.database));
+      return await migrateArchive({ ...options, from: source, to: target, name, now: Date.now() });
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/** Null where there is no archive yet. */
+async function withExisting<T>(
+  openStore: OpenStore,
+  place: ArchiveLocation,
+  work: (store: Store | null) => Promise<T>,
+): Promise<T> {
+  let store: Store;
+  try {
+    store = await openLocation(openStore, place, { readOnly: true, create: false });
+  } catch (error) {
+    if (error instanceof EngineError && error.code === "database_missing") return work(null);
+    throw error;
+  }
+  try {
+    return await work(store);
   } finally {
     await store.close();
   }

@@ -15,14 +15,16 @@ export { createPreparer } from "@lossless/core/formats";
 export type { PrepareAhead } from "@lossless/core/formats";
 
 // Whole histories and archives
-export { copyForTrial, detectHistory, exportConversations, importHistory } from "./history.ts";
+export { copyForTrial, detectHistory, exportConversations, importHistory, migrate } from "./history.ts";
 export type {
   ArchiveLocation,
   ExportRequest,
   HistoryKind,
   HistoryResult,
   HistoryRequest,
+  MigrateRequest,
 } from "./history.ts";
+export type { MigrateProgress, MigrateResult } from "./archive/migrate.ts";
 export type { ExportResult } from "./archive/export-archive.ts";
 
 // Session files of hosts

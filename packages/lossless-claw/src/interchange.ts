@@ -9,5 +9,6 @@ export const adoptDocumentedDatabase = /* @__PURE__ */ bind(interchange.adoptDoc
 export const copyForTrial = /* @__PURE__ */ bind(interchange.copyForTrial, openStore);
 export const exportConversations = /* @__PURE__ */ bind(interchange.exportConversations, openStore);
 export const importHistory = /* @__PURE__ */ bind(interchange.importHistory, openStore);
+export const migrate = /* @__PURE__ */ bind(interchange.migrate, openStore);
 export const rotateSessionFile = /* @__PURE__ */ bind(interchange.rotateSessionFile, ACCESS);
 export const sweepSessionFiles = /* @__PURE__ */ bind(interchange.sweepSessionFiles, ACCESS);

@@ -11,13 +11,14 @@ import { isServerAddress } from "../model/address.ts";
 import { toWriteError } from "../model/errors.ts";
 import { flushPathSync } from "./flush-path.ts";
 
-/** `backup`: a folder with a database of ours; `replaced`: a database that a restore set aside; the others are files of other formats. */
-export type CopyKind = "backup" | "replaced" | "adopted" | "export" | "transcript";
+/** `backup`: a folder with a database of ours; `replaced`: a database that a restore set aside; `migrated`: another archive; the others are files of other formats. */
+export type CopyKind = "backup" | "replaced" | "adopted" | "export" | "migrated" | "transcript";
 const KINDS: readonly string[] = [
   "backup",
   "replaced",
   "adopted",
   "export",
+  "migrated",
   "transcript",
 ] satisfies CopyKind[];
 

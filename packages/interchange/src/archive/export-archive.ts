@@ -87,12 +87,13 @@ async function* renderLines(records: AsyncIterable<ArchiveRecord>): AsyncGenerat
   yield `${renderRecord({ record: "end", records: count, sha256: hash.digest("hex") })}\n`;
 }
 
-type Counts = { conversations: number; messages: number; summaries: number; files: number };
+export type ArchiveCounts = { conversations: number; messages: number; summaries: number; files: number };
 
-async function* readRecords(
+/** Everything that an archive file of these conversations holds, but for its end. */
+export async function* readRecords(
   store: Snapshot,
-  options: ExportOptions,
-  counts: Counts,
+  options: Omit<ExportOptions, "out">,
+  counts: ArchiveCounts,
 ): AsyncGenerator<ArchiveRecord> {
   yield { record: "lcmx", version: ARCHIVE_VERSION };
   const conversations = await chooseConversations(store, options);
@@ -115,7 +116,7 @@ async function* readConversation(
   store: Snapshot,
   listed: ListedConversation,
   number: number,
-  counts: Counts,
+  counts: ArchiveCounts,
   report: (rows: number) => void,
 ): AsyncGenerator<ArchiveRecord> {
   const { conversationId, lastAt: _lastAt, summaries, ...conversation } = listed;
@@ -152,7 +153,7 @@ async function* readFiles(
   conversationId: number,
   row: MovedRow,
   written: Set<string>,
-  counts: Counts,
+  counts: ArchiveCounts,
 ): AsyncGenerator<ArchiveRecord> {
   for (const sha256 of listContents(row)) {
     if (written.has(sha256)) continue;

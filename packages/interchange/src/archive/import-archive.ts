@@ -13,7 +13,7 @@ import { open, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { createZstdDecompress } from "node:zlib";
 
-import { EngineError, makeImportId } from "@lossless/core";
+import { EngineError, isServerAddress, makeImportId } from "@lossless/core";
 import { findNameProblem } from "@lossless/core/formats";
 import type { ImportMark } from "@lossless/core/formats";
 import type {
@@ -37,7 +37,13 @@ const BATCH_BYTES = 1024 * 1024;
 const MAX_RECORD_BYTES = 160 * 1024 * 1024;
 const ZSTD_MAGIC = 0xfd2fb528;
 
-export interface ArchiveImportOptions {
+export interface ArchiveImportOptions extends IntakeOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+}
+
+export interface IntakeOptions {
+  /** The file, or the name of what the records come from. */
   readonly path: string;
   /** Gives everything to this owner instead of the one it had. */
   readonly owner?: string | undefined;
@@ -47,8 +53,6 @@ export interface ArchiveImportOptions {
   readonly now: number;
   /** Has its own when absent. */
   readonly importId?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }
 
 export interface ArchiveImportResult {
@@ -82,7 +86,7 @@ export async function importArchive(
   if (ownerProblem !== null)
     throw new EngineError("invalid_input", `cannot import ${options.path}: its owner ${ownerProblem}`);
   return store.bringIn(async (into) => {
-    const run = new ArchiveImport(into, options);
+    const run = new ArchiveIntake(into, options);
     try {
       for await (const { record, lineNumber } of readArchive(options)) await run.take(record, lineNumber);
       await run.prove();
@@ -194,15 +198,16 @@ interface OpenConversation {
   readonly summaries: number;
 }
 
-class ArchiveImport {
+/** Takes the records of an archive in order, whatever they come from. */
+export class ArchiveIntake {
   readonly #store: Intake;
-  readonly #options: ArchiveImportOptions;
+  readonly #options: IntakeOptions;
   readonly #mark: ImportMark;
   readonly #problems: ImportProblem[] = [];
   readonly #conversationIds: number[] = [];
   /** Those that got something; the others are not this file's to prove. */
   readonly #changed = new Set<number>();
-  readonly #seen = new Map<string, number>();
+  readonly #seen: Map<string, number>;
   readonly #counts = { imported: 0, skipped: 0, summaries: 0 };
   #sessions: Extract<ArchiveRecord, { record: "session" }>[] = [];
   #turns: Extract<ArchiveRecord, { record: "turn" }>[] = [];
@@ -216,11 +221,13 @@ class ArchiveImport {
   #summaries: MovedSummary[] = [];
   #storedSummaries = 0;
 
-  constructor(store: Intake, options: ArchiveImportOptions) {
+  /** `seen` counts the conversations of one owner, key and age that were met before. */
+  constructor(store: Intake, options: IntakeOptions, seen: ReadonlyMap<string, number> = new Map()) {
     this.#store = store;
     this.#options = options;
+    this.#seen = new Map(seen);
     const { importId = makeImportId(), path, now } = options;
-    this.#mark = { importId, source: resolve(path), at: now };
+    this.#mark = { importId, source: isServerAddress(path) ? path : resolve(path), at: now };
   }
 
   async take(record: ArchiveRecord, lineNumber: number): Promise<void> {
@@ -266,7 +273,7 @@ class ArchiveImport {
     const moved = owner === undefined ? stored : { ...stored, owner };
     const leftOut = this.#whyLeftOut(moved);
     if (leftOut !== null) return this.#leaveOut("left_out", lineNumber, leftOut);
-    const identity = JSON.stringify([moved.owner, moved.sessionKey, moved.createdAt]);
+    const identity = nameConversation(moved);
     const nth = this.#seen.get(identity) ?? 0;
     this.#seen.set(identity, nth + 1);
     await this.#saveSessions(moved);
@@ -442,6 +449,14 @@ class ArchiveImport {
     this.#problems.push({ code: "conflict", line: lineNumber, message });
   }
 }
+
+/** What another archive knows a conversation by; several may share it, in order. */
+export const nameConversation = ({
+  owner,
+  sessionKey,
+  createdAt,
+}: Pick<MovedConversation, "owner" | "sessionKey" | "createdAt">): string =>
+  JSON.stringify([owner, sessionKey, createdAt]);
 
 function isSameRow(a: MovedRow, b: MovedRow | undefined): boolean {
   if (a.kind === "message" && b?.kind === "message")

@@ -1,0 +1,304 @@
+/**
+ * Copies a whole archive into another one, from any database to any other: conversation by conversation, as records of the archive format that
+ * are never written to a file, and compares both sides at the end.
+ *
+ * Invariants: the source is read on one state and never changed. Conversations appear in the target whole and proven, or not at all, so a kill at
+ * any moment leaves a target that verifies, and the next run goes on with what is missing. A conversation of the target that did not come from this source is
+ * never touched: if the source has it too, everything is refused before anything is written. One page of rows and one large file are in memory at a time.
+ */
+import { EngineError, hidePassword, makeImportId, settleAddress } from "@lossless/core";
+import { deriveMessage } from "@lossless/core/formats";
+import type { ListedConversation, Snapshot, Store } from "@lossless/core/ports";
+import { renderRecord } from "./archive-records.ts";
+import { readRecords } from "./export-archive.ts";
+import type { ArchiveCounts } from "./export-archive.ts";
+import { ArchiveIntake, nameConversation } from "./import-archive.ts";
+
+export interface MigrateOptions {
+  readonly from: Store;
+  readonly to: Store;
+  /** The source as it is named in the target, by which a later run knows what it has brought before. */
+  readonly name: string;
+  /** Leaves out conversations that exist in the target, instead of refusing. */
+  readonly skipExisting?: boolean | undefined;
+  /** Rows of conversations that come over together, about. */
+  readonly groupRows?: number | undefined;
+  readonly now: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: MigrateProgress) => void) | undefined;
+}
+
+export interface MigrateProgress {
+  readonly step: "copy" | "compare" | "verify";
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface MigrateResult extends ArchiveCounts {
+  /** Conversations that an earlier run had brought, as they are. */
+  readonly presentBefore: number;
+  /** Conversations of the target that were left alone. */
+  readonly leftOut: readonly string[];
+  /** Records that were found to be equal on both sides. */
+  readonly compared: number;
+  readonly dryRun: boolean;
+}
+
+/** How a source is named in its target. */
+export const nameOrigin = (database: string): string => hidePassword(settleAddress(database));
+
+interface Pair {
+  readonly source: ListedConversation;
+  /** How many of the same owner, key and age come before it. */
+  readonly nth: number;
+  /** Its conversation in the target, as it was found. */
+  readonly target: ListedConversation | null;
+}
+
+/** Enough rows that the work around a transaction is nothing beside them. */
+const GROUP_ROWS = 5_000;
+
+export async function migrateArchive(options: MigrateOptions): Promise<MigrateResult> {
+  return options.from.withSnapshot(async (source) => {
+    const plan = await makePlan(source, options.to, options);
+    return new Migration(source, options).run(plan);
+  });
+}
+
+/** What a migration would copy. Null: there is no target yet. */
+export async function planMigration(
+  options: Pick<MigrateOptions, "from" | "name" | "skipExisting"> & { readonly to: Store | null },
+): Promise<MigrateResult> {
+  return options.from.withSnapshot(async (source) => {
+    const { missing, present, leftOut } = await makePlan(source, options.to, options);
+    const ids = missing.map((pair) => pair.source.conversationId);
+    const counted = await options.from.countMessages(ids);
+    return {
+      conversations: missing.length,
+      messages: counted.reduce((sum, { messages, revisions }) => sum + messages + revisions, 0),
+      summaries: missing.reduce((sum, pair) => sum + pair.source.summaries, 0),
+      files: 0,
+      presentBefore: present.length,
+      leftOut,
+      compared: 0,
+      dryRun: true,
+    };
+  });
+}
+
+interface MigrationPlan {
+  /** To be copied, or to be gone on with. */
+  readonly missing: readonly Pair[];
+  /** Brought by an earlier run, as far as they go. */
+  readonly present: readonly Pair[];
+  /** The target's own. */
+  readonly leftOut: readonly string[];
+  readonly importId: string;
+}
+
+async function makePlan(
+  source: Snapshot,
+  to: Store | null,
+  { name, skipExisting = false }: Pick<MigrateOptions, "name" | "skipExisting">,
+): Promise<MigrationPlan> {
+  const marks = ((await to?.listImports()) ?? []).filter((mark) => mark.source === name);
+  const ours = new Set(marks.map(({ conversationId }) => conversationId));
+  const pairs = pairUp(await source.listMoved({}), (await to?.listMoved({})) ?? []);
+  const [taken, free] = split(pairs.all, (pair) =>
+    pair.target === null
+      ? pairs.isActive(pair.source)
+      : !ours.has(pair.target.conversationId) && pair.target.rows > 0,
+  );
+  if (taken.length > 0 && !skipExisting) throw refuse(name, taken);
+  const [present, missing] = split(free, (pair) => pair.target !== null && isAsFar(pair.source, pair.target));
+  const leftOut = taken.map((pair) => pair.source.sessionKey);
+  return { missing, present, leftOut, importId: marks[0]?.importId ?? makeImportId() };
+}
+
+function refuse(name: string, taken: readonly Pair[]): EngineError {
+  const keys = taken.slice(0, 5).map(({ source }) => source.sessionKey);
+  const more = taken.length > keys.length ? ` and ${taken.length - keys.length} more` : "";
+  return new EngineError(
+    "usage",
+    `cannot migrate ${name}: the target has these conversations already: ${keys.join(", ")}${more}`,
+    { hint: "name an empty target, or leave them out with --skip-existing; nothing was written" },
+  );
+}
+
+class Migration {
+  readonly #source: Snapshot;
+  readonly #options: MigrateOptions;
+  readonly #counts: ArchiveCounts = emptyCounts();
+
+  constructor(source: Snapshot, options: MigrateOptions) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  async run({ missing, present, leftOut, importId }: MigrationPlan): Promise<MigrateResult> {
+    await this.#copy(missing, importId);
+    const compared = await this.#compare([...missing, ...present]);
+    await this.#verify();
+    return { ...this.#counts, presentBefore: present.length, leftOut, compared, dryRun: false };
+  }
+
+  async #copy(missing: readonly Pair[], importId: string): Promise<void> {
+    const total = missing.reduce((sum, { source }) => sum + source.rows, 0);
+    let done = 0;
+    for (const group of toGroups(missing, this.#options.groupRows ?? GROUP_ROWS)) {
+      const counts = await this.#options.to.bringIn(
+        async (into) => {
+          const { name: path, now } = this.#options;
+          const seen = new Map(group.map(({ source, nth }) => [nameConversation(source), nth]));
+          const intake = new ArchiveIntake(into, { path, importId, derive: deriveMessage, now }, seen);
+          const read = emptyCounts();
+          let lineNumber = 0;
+          for await (const record of this.#read(group, read, (rows) =>
+            this.#tell("copy", done + rows, total),
+          ))
+            await intake.take(record, (lineNumber += 1));
+          await intake.prove();
+          const [problem] = intake.finish(0).problems;
+          if (problem !== undefined)
+            throw new EngineError("invalid_input", `cannot migrate ${path}: ${problem.message}`, {
+              hint: "the target was changed meanwhile; run it again",
+            });
+          return read;
+        },
+        { isRepeatable: true },
+      );
+      for (const key of Object.keys(counts) as (keyof ArchiveCounts)[]) this.#counts[key] += counts[key];
+      done += group.reduce((sum, { source }) => sum + source.rows, 0);
+    }
+  }
+
+  async *#read(
+    group: readonly Pair[],
+    counts: ArchiveCounts,
+    onRows: (rows: number) => void,
+  ): ReturnType<typeof readRecords> {
+    const conversationIds = group.map(({ source }) => source.conversationId);
+    const onProgress = ({ done }: { readonly done: number }): void => onRows(done);
+    for await (const record of readRecords(this.#source, { conversationIds, onProgress }, counts)) {
+      this.#checkSignal();
+      yield record;
+    }
+  }
+
+  /** Reads both sides again, beside each other. What the target has by now is looked up anew. */
+  async #compare(pairs: readonly Pair[]): Promise<number> {
+    const total = pairs.reduce((sum, { source }) => sum + source.rows, 0);
+    const found = pairUp(
+      pairs.map(({ source }) => source),
+      await this.#options.to.listMoved({}),
+    ).all;
+    let [records, done] = [0, 0];
+    for (const { source, target } of found) {
+      if (target === null) throw differ(source, "it is not there");
+      records += await this.#compareOne(source, target, (rows) => this.#tell("compare", done + rows, total));
+      done += source.rows;
+    }
+    return records;
+  }
+
+  #compareOne(
+    source: ListedConversation,
+    target: ListedConversation,
+    onRows: (rows: number) => void,
+  ): Promise<number> {
+    const onProgress = ({ done }: { readonly done: number }): void => onRows(done);
+    return this.#options.to.withSnapshot(async (there) => {
+      const chosen = { conversationIds: [target.conversationId] };
+      const others = readRecords(there, chosen, emptyCounts());
+      let records = 0;
+      const own = { conversationIds: [source.conversationId], onProgress };
+      for await (const record of readRecords(this.#source, own, emptyCounts())) {
+        this.#checkSignal();
+        const other = await others.next();
+        records += 1;
+        if (other.done === true || renderRecord(other.value) !== renderRecord(record))
+          throw differ(source, `its record ${records} is not the same on both sides`);
+      }
+      if ((await others.next()).done !== true) throw differ(source, "the target has more of it");
+      return records;
+    });
+  }
+
+  /** What is derived in the target, its index included, must prove there. */
+  async #verify(): Promise<void> {
+    const { to } = this.#options;
+    await to.flushIndex();
+    const { problems } = await to.verify(deriveMessage, (done, total) => this.#tell("verify", done, total));
+    const [problem] = problems;
+    if (problem === undefined) return;
+    throw new EngineError(
+      "verification_failed",
+      `cannot finish the migration of ${this.#options.name}: the target does not verify: ${problem.message}`,
+      { hint: "lcm verify lists every problem of the target; the source is as it was" },
+    );
+  }
+
+  #tell(step: MigrateProgress["step"], done: number, total: number): void {
+    this.#options.onProgress?.({ step, done, total });
+  }
+
+  #checkSignal(): void {
+    if (this.#options.signal?.aborted !== true) return;
+    throw new EngineError("aborted", `cannot finish the migration of ${this.#options.name}: cancelled`, {
+      hint: "run it again: it goes on with the conversations that are missing",
+    });
+  }
+}
+
+const emptyCounts = (): ArchiveCounts => ({ conversations: 0, messages: 0, summaries: 0, files: 0 });
+
+/** Finds each conversation's counterpart, as an import would. */
+function pairUp(
+  sources: readonly ListedConversation[],
+  targets: readonly ListedConversation[],
+): { readonly all: Pair[]; readonly isActive: (source: ListedConversation) => boolean } {
+  const found = Map.groupBy(targets, nameConversation);
+  const seen = new Map<string, number>();
+  const all = sources.map((source) => {
+    const identity = nameConversation(source);
+    const nth = seen.get(identity) ?? 0;
+    seen.set(identity, nth + 1);
+    return { source, nth, target: found.get(identity)?.[nth] ?? null };
+  });
+  const nameKey = ({ owner, sessionKey }: ListedConversation): string => JSON.stringify([owner, sessionKey]);
+  const active = new Set(targets.filter(({ archivedAt }) => archivedAt === null).map(nameKey));
+  return { all, isActive: (source) => source.archivedAt === null && active.has(nameKey(source)) };
+}
+
+function split<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
+}
+
+const isAsFar = (source: ListedConversation, target: ListedConversation): boolean =>
+  source.rows === target.rows &&
+  source.summaries === target.summaries &&
+  source.foldRevision === target.foldRevision;
+
+/** What comes over in one transaction. Of conversations that are told apart only by their order, each group has one. */
+function toGroups(pairs: readonly Pair[], groupRows: number): Pair[][] {
+  const groups: Pair[][] = [];
+  let rows = Number.POSITIVE_INFINITY;
+  let names = new Set<string>();
+  for (const pair of pairs) {
+    const name = nameConversation(pair.source);
+    if (rows + pair.source.rows > groupRows || names.has(name)) {
+      groups.push([]);
+      [rows, names] = [0, new Set()];
+    }
+    groups.at(-1)?.push(pair);
+    names.add(name);
+    rows += pair.source.rows;
+  }
+  return groups;
+}
+
+function differ({ sessionKey }: ListedConversation, why: string): EngineError {
+  return new EngineError("verification_failed", `cannot finish the migration: ${sessionKey}: ${why}`, {
+    hint: "something was stored in the target meanwhile, or one side is damaged: run lcm verify on both; the source is as it was",
+  });
+}
