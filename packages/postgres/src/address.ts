@@ -2,6 +2,7 @@
  * What an address says about a server: where it is and who asks, in the words of libpq, and how this program is to behave towards it. A
  * parameter that nobody knows is refused: a misspelt `sslmode` must not end in a connection without TLS.
  */
+import { existsSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { EngineError } from "@lossless/core/adapter";
 
@@ -25,17 +26,9 @@ const OWN = { pool: 10, connect_timeout: 10, lock_timeout: 60, statement_timeout
 const OWN_NAMES = Object.keys(OWN) as readonly (keyof typeof OWN)[];
 const STATEMENTS = "statements";
 const FILES = "files";
-const DRIVERS = [
-  "host",
-  "port",
-  "user",
-  "password",
-  "sslmode",
-  "sslcert",
-  "sslkey",
-  "sslrootcert",
-  "application_name",
-];
+/** The driver reads them when it connects, and a missing one would look like a missing server. */
+const CERTIFICATES = ["sslcert", "sslkey", "sslrootcert"];
+const DRIVERS = ["host", "port", "user", "password", "sslmode", ...CERTIFICATES, "application_name"];
 /** The driver proves the server's certificate for all of them, and warns that a later one will not. */
 const PROVEN = ["prefer", "require", "verify-ca", "verify-full"];
 const SSL_MODES = ["disable", ...PROVEN, "no-verify"];
@@ -67,6 +60,10 @@ export function parseServerAddress(address: string): ServerAddress {
   if (mode !== null && !SSL_MODES.includes(mode))
     refuse(name, `sslmode cannot be ${mode}`, `write ${SSL_MODES.join(", ")}`);
   if (mode !== null && PROVEN.includes(mode)) url.searchParams.set("sslmode", "verify-full");
+  for (const key of CERTIFICATES) {
+    const path = url.searchParams.get(key);
+    if (path !== null && !existsSync(path)) refuse(name, `${key} names no file: ${path}`, "check the path");
+  }
   const [pool = 0, connect = 0, lock = 0, statement = 0] = numbers;
   if (pool < 1) refuse(name, "pool cannot be 0", "write how many connections it may have, from 1 on");
   return {

@@ -17,9 +17,9 @@ import { findPostgres, findServerUser, OLDEST_POSTGRES, unfoldPrograms } from ".
 export { findPostgres };
 
 const USER = "lcm";
-/** Ends a program when this process is gone: its end of the pipe closes with it. */
-export const WATCHED =
-  'exec 3<&0; "$@" & server=$!; (cat <&3 >/dev/null; kill -QUIT $server 2>/dev/null) & wait $server';
+/** Ends a program by a signal when this process is gone: its end of the pipe closes with it. */
+export const watched = (signal: "QUIT" | "TERM"): string =>
+  `exec 3<&0; "$@" & server=$!; (cat <&3 >/dev/null; kill -${signal} $server 2>/dev/null) & wait $server`;
 
 export interface PostgresServer {
   /** Where its socket is. */
@@ -77,7 +77,10 @@ export async function startPostgres(installed: string, tls?: Certificate): Promi
   const program = join(programs, "postgres");
   const command = [program, "-D", data, "-k", folder, ...flags.flatMap((flag) => ["-c", flag])];
   const launch = (): ChildProcess =>
-    spawn("sh", ["-c", WATCHED, "sh", ...command], { ...options, stdio: ["pipe", "ignore", "ignore"] });
+    spawn("sh", ["-c", watched("QUIT"), "sh", ...command], {
+      ...options,
+      stdio: ["pipe", "ignore", "ignore"],
+    });
   const addressOf = (database: string): string =>
     `postgres://${USER}@/${database}?host=${folder}${tls ? `&port=${port}` : ""}`;
   let server = launch();
