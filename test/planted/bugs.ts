@@ -107,6 +107,16 @@ export const BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: "the folder of large files is lost with the power",
+    file: "packages/core/src/store/blob-folder.ts",
+    find: "  for (let made = path; made.length >= first.length; made = dirname(made)) flushPathSync(dirname(made));\n",
+    replace: "",
+    test: [
+      "packages/sqlite/test/blobs.test.ts",
+      "a large file and its name are on the disk before the message that needs them is committed",
+    ],
+  },
+  {
     name: "a backup takes its name before it is on the disk",
     file: "packages/core/src/store/flush-path.ts",
     find: "else if (entry.isFile()) flushPathSync(path);",

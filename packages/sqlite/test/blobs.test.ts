@@ -72,5 +72,7 @@ test.runIf(process.platform === "linux")(
     expect(written).toBeGreaterThanOrEqual(0);
     expect(named).toBeGreaterThan(written);
     expect(seen.indexOf(`flush ${dirname(file)}`)).toBeGreaterThan(named);
+    // The folders are new too.
+    for (const parent of [filesDir, folder.path]) expect(seen.slice(0, named)).toContain(`flush ${parent}`);
   },
 );

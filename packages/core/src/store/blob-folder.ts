@@ -17,7 +17,7 @@ import {
   realpathSync,
 } from "node:fs";
 import { readdirSync, renameSync, unlinkSync, writeSync } from "node:fs";
-import { join, sep } from "node:path";
+import { dirname, join, sep } from "node:path";
 import { EngineError } from "../model/errors.ts";
 import { isFileId } from "../model/ids.ts";
 import type { Blobs } from "./blobs.ts";
@@ -111,7 +111,7 @@ export class BlobFolder implements Blobs {
     if (!match || !isFileId(match[2] ?? ""))
       throw refuse("use", name, new Error("the path is not one of ours"));
     const folder = join(this.root, match[1] ?? "");
-    if (create) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (create) makeFolder(folder);
     else if (!lstatSync(folder, { throwIfNoEntry: false })) return null;
     const root = realpathSync(this.root);
     if (realpathSync(folder) !== `${root}${sep}${match[1]}`) {
@@ -119,6 +119,13 @@ export class BlobFolder implements Blobs {
     }
     return join(folder, `${match[2]}.${match[3]}`);
   }
+}
+
+/** A new folder is on the disk, with its name, before anything in it counts: a file whose folder is lost is lost. */
+function makeFolder(path: string): void {
+  const first = mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let made = path; made.length >= first.length; made = dirname(made)) flushPathSync(dirname(made));
 }
 
 /** False as well for a file that cannot be read: it is written again. */
