@@ -6,8 +6,9 @@
  * of them use is in files of its own: an error thrown in one is of the class that the others know.
  */
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { build } from "esbuild";
+import { renderClaudePlugin } from "../packages/agents/src/setup/claude-plugin.ts";
 import { renderManifest } from "../packages/openclaw/src/host/manifest.ts";
 import { buildPage } from "../packages/web/src/page-build.ts";
 import { buildTypes } from "./package/types.ts";
@@ -40,6 +41,7 @@ await mkdir(target, { recursive: true });
 const sources = await buildPrograms();
 await Promise.all([buildPage(join(target, "dist", "page")), buildTypes(join(target, "types")), copyBin()]);
 await copyFiles();
+await writeClaudePlugin();
 await writeFile(join(target, "package.json"), `${JSON.stringify(await makeManifest(), null, 2)}\n`);
 await writeFile(join(target, "THIRD-PARTY-LICENSES.md"), await renderNotices(sources));
 console.log("dist/lossless-claw is built");
@@ -49,6 +51,15 @@ async function writePluginManifest(): Promise<void> {
   const { version, description } = await readPackage("openclaw");
   const manifest = renderManifest({ version, description });
   await writeFile(join(packages, "openclaw", "openclaw.plugin.json"), manifest);
+}
+
+/** A marketplace of one plugin: Claude Code is given the folder of the package. */
+async function writeClaudePlugin(): Promise<void> {
+  const { version } = await readPackage("lossless-claw");
+  for (const [path, text] of Object.entries(renderClaudePlugin(version))) {
+    await mkdir(dirname(join(target, path)), { recursive: true });
+    await writeFile(join(target, path), text);
+  }
 }
 
 /** Gives back every file that went into the programs. */

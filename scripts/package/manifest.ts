@@ -45,7 +45,16 @@ export async function makeManifest(): Promise<Record<string, unknown>> {
     types: "./types/lossless-claw/index.d.ts",
     // The last one is for `npx lossless-claw`, which looks for a command of the package's name.
     bin: { ...cli!.bin, [name]: cli!.bin!["lcm"] },
-    files: ["bin", "dist", "types", "skills", "openclaw.plugin.json", "THIRD-PARTY-LICENSES.md"],
+    files: [
+      "bin",
+      "dist",
+      "types",
+      "skills",
+      ".claude-plugin",
+      "claude-plugin",
+      "openclaw.plugin.json",
+      "THIRD-PARTY-LICENSES.md",
+    ],
     peerDependencies: plugin!.peerDependencies,
     peerDependenciesMeta: plugin!.peerDependenciesMeta,
     openclaw: plugin!.openclaw,

@@ -33,9 +33,18 @@ export function removeHookScript(database: string, agent: HookAgent): void {
   rmSync(findHookScript(database, agent), { force: true });
 }
 
-export function renderHookScript(database: string, agent: HookAgent): string {
+export const renderHookScript = (database: string, agent: HookAgent): string =>
+  renderScript(agent, {
+    spool: quote(findSpoolFolder(database)),
+    bundles: quote(findBundleFolder(database)),
+  });
+
+/** The script with its folders as words of the shell, which may name variables. */
+export function renderScript(
+  agent: HookAgent,
+  { spool, bundles }: { readonly spool: string; readonly bundles: string },
+): string {
   const events = listHookEvents(agent);
-  const spool = quote(findSpoolFolder(database));
   return `# Hands events of ${agent} to lossless-claw. Written by lcm setup, which also removes it.
 exec 2>/dev/null
 LC_ALL=C
@@ -72,7 +81,7 @@ else
   read -r lost <${agent}.lost
   echo "$((lost + 1))" >${agent}.lost
 fi
-${events.map((event) => PRINTS[event.prints](event, agent, findBundleFolder(database))).join("")}exit 0
+${events.map((event) => PRINTS[event.prints](event, agent, bundles)).join("")}exit 0
 `;
 }
 
@@ -87,7 +96,7 @@ const PRINTS: Readonly<
   bundle: ({ name }, agent, bundles) => `if [ "$kind" = ${name} ]; then
   case $note in *'"source":"compact"}') ;; *) exit 0 ;; esac
   case $id in ''|*[!0-9A-Za-z_-]*) exit 0 ;; esac
-  cd ${quote(bundles)} || exit 0
+  cd ${bundles} || exit 0
   mv -f "${agent}.$id.json" "${agent}.$id.given" && cat "${agent}.$id.given"
 fi
 `,

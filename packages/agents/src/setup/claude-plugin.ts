@@ -1,0 +1,64 @@
+/**
+ * The plugin for Claude Code, for those who install plugins instead of running `lcm setup claude-code`: the same MCP server, hooks and skill, as
+ * a folder, and the marketplace file that names it. It is part of the package, so it knows no path of this machine: it starts `lcm`, and
+ * its hooks find the archive by the same variables as that.
+ */
+import { listHookEvents } from "../hooks/events.ts";
+import { renderScript } from "../hooks/script.ts";
+import { SKILL, SKILL_NAME } from "./skill.ts";
+
+/** The folder of the plugin in the package. */
+const FOLDER = "claude-plugin";
+const NAME = "lossless";
+const DESCRIPTION = "Find and reopen everything from past sessions, also after a compaction.";
+const HOOK_SECONDS = 5;
+
+/** Paths in the package, and what is in these files. */
+export const renderClaudePlugin = (version: string): Readonly<Record<string, string>> => ({
+  ".claude-plugin/marketplace.json": toJson({
+    name: "lossless-claw",
+    owner: { name: "lossless-claw" },
+    metadata: { description: DESCRIPTION, version },
+    plugins: [{ name: NAME, source: `./${FOLDER}`, description: DESCRIPTION, version }],
+  }),
+  [`${FOLDER}/.claude-plugin/plugin.json`]: toJson({
+    name: NAME,
+    version,
+    description: DESCRIPTION,
+    author: { name: "lossless-claw" },
+    license: "MIT",
+    mcpServers: "./.mcp.json",
+  }),
+  [`${FOLDER}/.mcp.json`]: toJson({ mcpServers: { [NAME]: { command: "lcm", args: ["mcp"] } } }),
+  [`${FOLDER}/hooks/hooks.json`]: toJson({ description: DESCRIPTION, hooks: describeHooks() }),
+  [`${FOLDER}/hook.sh`]: renderPluginScript(),
+  [`${FOLDER}/skills/${SKILL_NAME}/SKILL.md`]: SKILL.replace(
+    "\n<!-- Written by lcm setup, which also removes it. -->\n",
+    "",
+  ),
+});
+
+const toJson = (value: object): string => `${JSON.stringify(value, null, 2)}\n`;
+
+const describeHooks = (): object =>
+  Object.fromEntries(
+    listHookEvents("claude-code").map(({ name }) => {
+      const command = `sh "\${CLAUDE_PLUGIN_ROOT}/hook.sh" ${name} 2>/dev/null || true`;
+      return [name, [{ hooks: [{ type: "command", command, timeout: HOOK_SECONDS }] }]];
+    }),
+  );
+
+/** An archive on a server has a local name that a shell cannot tell: its users run `lcm setup`. */
+function renderPluginScript(): string {
+  const script = renderScript("claude-code", {
+    spool: '"$database.capture/spool"',
+    bundles: '"$database.capture/bundles"',
+  });
+  const [, ...lines] = script.split("\n");
+  return [
+    "# Hands events of Claude Code to lossless-claw.",
+    "database=${LCM_DATABASE_PATH:-${OPENCLAW_STATE_DIR:-$HOME/.openclaw}/lcm.db}",
+    "case $database in /*) ;; *) exit 0 ;; esac",
+    ...lines,
+  ].join("\n");
+}
