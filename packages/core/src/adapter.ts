@@ -44,6 +44,8 @@ export {
 export { planSaveGuard } from "./archive/guards.ts";
 export { EVENT_KIND } from "./archive/identity.ts";
 export { planNoteImported } from "./archive/imports.ts";
+export { LABEL_COLUMNS, planLabel } from "./archive/labels.ts";
+export { readOwnTime } from "./message/normalize.ts";
 export {
   planForkItems,
   planListBlobs,
@@ -148,7 +150,7 @@ export type { EncodedBody } from "./store/body.ts";
 export { toListing } from "./store/clue-listing.ts";
 export { BlobFolder } from "./store/blob-folder.ts";
 export { BodyCache } from "./store/body-cache.ts";
-export { makePage, parseCursor } from "./store/page.ts";
+export { makePage, parseCursor, placePage } from "./store/page.ts";
 export { spliceRanges } from "./store/splice.ts";
 export {
   ANALYSIS_VERSION,

@@ -42,6 +42,7 @@ export { formatMessageId, isFileId, isSummaryId, makeImportId, parseMessageId } 
 export type { MessageView, PartType, PartView, Role } from "./model/message.ts";
 export { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "./text/tokens.ts";
 export type {
+  ConversationOrder,
   ConversationRow,
   LargeFileRow,
   MessageBody,
@@ -54,6 +55,9 @@ export type {
 } from "./store/store.ts";
 export type { SummaryGraph, SummaryNode, SummaryOutline, SummaryRow, SummaryState } from "./store/folding.ts";
 
+export type { ListConversationsRequest } from "./engine/browse.ts";
+export type { HeadedConversation } from "./engine/headings.ts";
+export type { Labels, LabelUpdate } from "./model/labels.ts";
 export type { Origin, OriginFilter, OriginUpdate } from "./model/origin.ts";
 
 // Folding

@@ -43,6 +43,7 @@ export type {
   CompleteResult,
   ModelRef,
 } from "./model/complete.ts";
+export type * from "./model/labels.ts";
 export type * from "./model/origin.ts";
 export type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
 

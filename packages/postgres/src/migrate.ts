@@ -9,6 +9,7 @@ import { TABLE_NAMES, tables } from "@lossless/core/ports";
 import type { Connection, Sql } from "./connection.ts";
 import { statement } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
+import * as labelsAndTimes from "./migrations/0002-labels-and-times.ts";
 import { sql as textIndex } from "./migrations/0001-text-index.ts";
 
 interface Migration {
@@ -19,7 +20,7 @@ interface Migration {
 /** A migration with the tables of one more part of the adapter. */
 const withPart = ({ version, sql }: Migration, part: string): Migration => ({ version, sql: sql + part });
 
-const MIGRATIONS: readonly Migration[] = [withPart(archive, textIndex)];
+const MIGRATIONS: readonly Migration[] = [withPart(archive, textIndex), labelsAndTimes];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -239,7 +239,7 @@ const ARRIVALS = `
     SELECT m.*, sum(length(m.body)) OVER (ORDER BY m.seq) - length(m.body) AS before FROM messages m
     WHERE m.conversation_id = $1 AND m.seq > $2 ORDER BY m.seq LIMIT ${PAGE_ROWS})
   SELECT m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.revises, m.newest, m.role, m.tokens, m.created_at, m.hidden,
-         m.hidden_now, m.arrival_bytes, m.encoding, m.body, m.salt, m.commitment, m.chain, m.forgotten_at, s.session_id,
+         m.hidden_now, m.arrival_bytes, m.encoding, m.body, m.salt, m.commitment, m.chain, m.forgotten_at, m.dated, s.session_id,
          (SELECT r.seq FROM messages r WHERE r.message_id = m.revises) AS revises_seq, e.message_id AS event_message,
          (SELECT r.message_id FROM messages r WHERE r.revises = m.message_id ORDER BY r.seq DESC LIMIT 1) AS last_revision
   FROM page m JOIN sessions s USING (session_ref)

@@ -7,6 +7,7 @@ import {
   decodeBody,
   listPayloads,
   makePage,
+  placePage,
   must,
   parseCursor,
   putTogether,
@@ -28,11 +29,14 @@ import type {
 import type {
   ArchiveStatus,
   ConversationFilter,
+  ConversationOrder,
   ConversationRow,
   LargeFileRow,
+  ListConversations,
   ListMessages,
   MessageBody,
   MessageRow,
+  Opening,
   Outline,
   OutlineRequest,
   Page,
@@ -47,7 +51,7 @@ import type { StoreContext } from "./store-context.ts";
 
 const CONVERSATION_COLUMNS = `
   c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause,
-  c.agent, c.project, c.branch, c.title, c.model,
+  c.agent, c.project, c.branch, c.title, c.model, c.name, c.tags, c.pinned_at, c.unlisted_at,
   c.message_count, c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
 const FILTERS = ["owner", "sessionKey", "project", "agent", "exceptSession"] as const;
 /** The conversations that {@link bindFilter} chooses. */
@@ -56,15 +60,54 @@ export const CHOSEN = `
   AND ($4::text IS NULL OR c.agent = $4) AND ($5::text IS NULL OR c.session_id <> $5)`;
 export const bindFilter = (filter: ConversationFilter): SqlValue[] =>
   FILTERS.map((key) => filter[key] ?? null);
-const LIST_CONVERSATIONS = `
-  SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id < $6 AND ${CHOSEN}
-  ORDER BY c.conversation_id DESC LIMIT $7`;
+/** What lists are narrowed by beside that; see {@link bindList}. */
+const LISTED = `
+  ($6::text IS NULL OR c.model = $6) AND ($7::bigint IS NULL OR coalesce(c.last_at, c.created_at) >= $7)
+  AND ($8::bigint IS NULL OR coalesce(c.last_at, c.created_at) < $8) AND ($9::bigint = 1 OR c.unlisted_at IS NULL)
+  AND ($10::text IS NULL OR c.tags::jsonb @> to_jsonb($10::text))`;
+const bindList = (request: ListConversations): SqlValue[] => {
+  const { model = null, since = null, before = null, unlisted = true, tag = null } = request;
+  return [...bindFilter(request), model, since, before, Number(unlisted), tag];
+};
+const selectConversations = (order: string): string => `
+  SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id < $11 AND ${CHOSEN} AND ${LISTED}
+  ORDER BY ${order} LIMIT $12 OFFSET $13`;
+const BY_ID = "c.conversation_id DESC";
+const BY_TIME = `coalesce(c.last_at, c.created_at) DESC, ${BY_ID}`;
+const PINNED_FIRST = "c.pinned_at IS NULL";
+/** Texts are sorted by their bytes, as everywhere else. */
+const byText = (column: string): string =>
+  selectConversations(`${PINNED_FIRST}, c.${column} COLLATE "C" NULLS LAST, ${BY_TIME}`);
+const LISTS: Readonly<Record<ConversationOrder, string>> = {
+  id: selectConversations(BY_ID),
+  newest: selectConversations(`${PINNED_FIRST}, ${BY_TIME}`),
+  oldest: selectConversations(`${PINNED_FIRST}, coalesce(c.last_at, c.created_at), c.conversation_id`),
+  project: byText("project"),
+  agent: byText("agent"),
+  model: byText("model"),
+};
+/** Looks at the first rows only: a conversation without a user is not read to its end. */
+const OPENINGS = `
+  SELECT j.id AS "conversationId", m.message_id AS "messageId"
+  FROM unnest($1::bigint[]) WITH ORDINALITY j (id, place) CROSS JOIN LATERAL (
+    SELECT f.message_id, f.position, f.seq FROM (
+      SELECT o.message_id, o.role, o.hidden_now, o.revises, o.position, o.seq FROM messages o
+      WHERE o.conversation_id = j.id ORDER BY o.position, o.seq LIMIT 200) f
+    WHERE f.role = 'user' AND f.hidden_now = 0 AND f.revises IS NULL ORDER BY f.position, f.seq LIMIT $2) m
+  ORDER BY j.place, m.position, m.seq`;
 const SELECT_CONVERSATION = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id = $1 AND ($2::text IS NULL OR c.owner = $2)`;
 
+/** The time that reading shows: of a line without one, that of the next line that has one, at the end that of the last before. */
+const nextDated = (isBehind: boolean): string => `
+  (SELECT n.created_at FROM messages n
+   WHERE n.conversation_id = m.conversation_id AND n.dated = 1 AND (n.position, n.seq) ${isBehind ? ">" : "<"} (m.position, m.seq)
+   ORDER BY ${isBehind ? "n.position, n.seq" : "n.position DESC, n.seq DESC"} LIMIT 1)`;
+const READ_AT = `
+  CASE WHEN m.dated = 0 AND c.first_at IS NOT NULL THEN coalesce(${nextDated(true)}, ${nextDated(false)}) ELSE m.created_at END`;
 const MESSAGE_COLUMNS = `
-  m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, m.created_at, m.arrival_bytes,
-  m.revises, m.newest, m.forgotten_at, m.hidden_now`;
+  m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, ${READ_AT} AS created_at, m.arrival_bytes,
+  m.revises, m.newest, m.forgotten_at, m.hidden_now, m.dated`;
 const MESSAGE_SOURCE = `
   FROM messages m JOIN sessions s USING (session_ref) JOIN conversations c ON c.conversation_id = m.conversation_id`;
 const SELECT_MESSAGE = `
@@ -97,13 +140,20 @@ const KNOWN_EVENTS = `
 
 export async function listConversations(
   { sql }: StoreContext,
-  request: ConversationFilter & { after: string | null; limit: number },
+  request: ListConversations,
 ): Promise<Page<ConversationRow>> {
-  const [before = 0] = request.after === null ? [Number.MAX_SAFE_INTEGER] : parseCursor(request.after, 1);
-  const values = [...bindFilter(request), before, request.limit + 1];
-  const rows = await sql.all<ConversationColumns>(LIST_CONVERSATIONS, ...values);
-  return makePage(rows.map(toConversation), request.limit, (row) => `${row.conversationId}`);
+  const { order = "id", limit } = request;
+  const { before, offset, cursorOf } = placePage(request);
+  const values = [...bindList(request), before, limit + 1, offset];
+  const rows = await sql.all<ConversationColumns>(LISTS[order], ...values);
+  return makePage(rows.map(toConversation), limit, cursorOf);
 }
+
+export const listOpenings = (
+  { sql }: StoreContext,
+  conversationIds: readonly number[],
+  limit: number,
+): Promise<Opening[]> => sql.all<Opening>(OPENINGS, [...conversationIds], limit);
 
 export async function readConversation(
   { sql }: StoreContext,
@@ -136,12 +186,15 @@ export async function listMessages({ sql }: StoreContext, request: ListMessages)
 
 const OUTLINE = `
   SELECT m.message_id, m.seq, m.position, CASE WHEN m.hidden_now = 0 AND m.revises IS NULL THEN m.tokens ELSE 0 END AS tokens,
-    m.created_at, m.role
+    m.created_at, m.role, m.dated
   FROM conversations c JOIN messages m USING (conversation_id)
   WHERE c.conversation_id = $1 AND ($2::text IS NULL OR c.owner = $2) AND (m.position, m.seq) > ($3, $4)
   ORDER BY m.position, m.seq LIMIT $5`;
 
-type OutlineRow = Pick<Row<"messages">, "message_id" | "seq" | "position" | "tokens" | "created_at" | "role">;
+type OutlineRow = Pick<
+  Row<"messages">,
+  "message_id" | "seq" | "position" | "tokens" | "created_at" | "role" | "dated"
+>;
 
 export async function readOutline(
   { sql }: StoreContext,
@@ -150,7 +203,15 @@ export async function readOutline(
   const [position, seq] = after ?? [-1, -1];
   const rows = await sql.all<OutlineRow>(OUTLINE, conversationId, owner ?? null, position, seq, limit);
   return toMessageOutline(
-    rows.map((row) => [row.message_id, row.seq, row.position, row.tokens, row.created_at, row.role]),
+    rows.map((row) => [
+      row.message_id,
+      row.seq,
+      row.position,
+      row.tokens,
+      row.created_at,
+      row.role,
+      row.dated,
+    ]),
   );
 }
 

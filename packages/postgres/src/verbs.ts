@@ -16,6 +16,7 @@ import {
   planFork,
   planForkPoint,
   planInsertGrant,
+  planLabel,
   planForkItems,
   planListBlobs,
   planListDebts,
@@ -113,6 +114,7 @@ export const VERBS = {
   setHidden: (context, session, reason, eventIds, now, mode) =>
     writePlan(context, () => planSetHidden({ session, reason, eventIds, now, mode })),
   recordBoundary: writes(planBoundary),
+  label: writes(planLabel),
 
   findForkPoint: reads(planForkPoint),
   fork: writes(planFork),
@@ -178,6 +180,7 @@ export const VERBS = {
   knownEvents: read.knownEvents,
   findSessions: read.findSessions,
   listConversations: read.listConversations,
+  listOpenings: read.listOpenings,
   readConversation: read.readConversation,
   listMessages: read.listMessages,
   readOutline: read.readOutline,

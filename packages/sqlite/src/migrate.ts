@@ -29,6 +29,7 @@ import * as imports from "./migrations/0018-imports.ts";
 import * as indexPending from "./migrations/0019-index-pending.ts";
 import * as vectorsPending from "./migrations/0020-vectors-pending.ts";
 import * as origins from "./migrations/0021-origins.ts";
+import * as labelsAndTimes from "./migrations/0022-labels-and-times.ts";
 import { sealAll } from "./seals.ts";
 
 interface Migration {
@@ -36,6 +37,8 @@ interface Migration {
   readonly sql: string;
   /** Changes rows before `sql` changes the schema, in the same transaction. */
   readonly fill?: (connection: Connection, onProgress: ProgressFn) => void;
+  /** Changes rows after `sql` has changed the schema, in the same transaction. */
+  readonly finish?: (connection: Connection, onProgress: ProgressFn) => void;
   /** Free space that `fill` needs. */
   readonly countBytes?: (connection: Connection) => number;
   /** Everything is sealed as it is once the schema is the newest one. */
@@ -67,6 +70,7 @@ const MIGRATIONS: readonly Migration[] = [
   indexPending,
   vectorsPending,
   origins,
+  labelsAndTimes,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
@@ -93,10 +97,12 @@ export function migrate(connection: Connection, onProgress: ProgressFn = () => u
     const missing = MIGRATIONS.filter((candidate) => candidate.version > from);
     for (const migration of missing) {
       checkSpace(connection, migration);
-      migration.fill?.(connection, (done, total) => {
+      const report: ProgressFn = (done, total) => {
         if (done < total) onProgress(done, total);
-      });
+      };
+      migration.fill?.(connection, report);
       connection.exec(migration.sql);
+      migration.finish?.(connection, report);
       connection.exec(`PRAGMA user_version = ${migration.version}`);
     }
     if (missing.some(({ reseals }) => reseals)) sealAll(connection);

@@ -162,7 +162,7 @@ const STALE = `
 
 const ARRIVALS = `
   SELECT m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.revises, m.newest, m.role, m.tokens, m.created_at, m.hidden,
-         m.hidden_now, m.arrival_bytes, m.encoding, m.body, m.salt, m.commitment, m.chain, m.forgotten_at, s.session_id,
+         m.hidden_now, m.arrival_bytes, m.encoding, m.body, m.salt, m.commitment, m.chain, m.forgotten_at, m.dated, s.session_id,
          (SELECT r.seq FROM messages r WHERE r.message_id = m.revises) AS revises_seq, e.message_id AS event_message,
          (SELECT max(r.message_id) FROM messages r WHERE r.revises = m.message_id) AS last_revision
   FROM messages m JOIN sessions s USING (session_ref)

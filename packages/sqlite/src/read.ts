@@ -4,6 +4,7 @@ import {
   countReasons,
   listPayloads,
   makePage,
+  placePage,
   must,
   parseCursor,
   putTogether,
@@ -27,12 +28,15 @@ import type {
 import type {
   ArchiveStatus,
   ConversationFilter,
+  ConversationOrder,
   ConversationRow,
   CutPayload,
   LargeFileRow,
+  ListConversations,
   ListMessages,
   MessageBody,
   MessageRow,
+  Opening,
   Outline,
   OutlineRequest,
   Page,
@@ -47,7 +51,7 @@ import { SCHEMA_VERSION } from "./migrate.ts";
 
 const CONVERSATION_COLUMNS = `
   c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause,
-  c.agent, c.project, c.branch, c.title, c.model, c.message_count,
+  c.agent, c.project, c.branch, c.title, c.model, c.name, c.tags, c.pinned_at, c.unlisted_at, c.message_count,
   c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
 /** The conversations that {@link bindFilter} chooses. */
 export const CHOSEN = `(?1 IS NULL OR c.owner = ?1) AND (?2 IS NULL OR c.session_key = ?2)
@@ -59,16 +63,54 @@ export const bindFilter = (filter: ConversationFilter): (string | null)[] => [
   filter.agent ?? null,
   filter.exceptSession ?? null,
 ];
-const LIST_CONVERSATIONS = `
+/** What lists are narrowed by beside that; see {@link bindList}. */
+const LISTED = `(?6 IS NULL OR c.model = ?6) AND (?7 IS NULL OR coalesce(c.last_at, c.created_at) >= ?7)
+  AND (?8 IS NULL OR coalesce(c.last_at, c.created_at) < ?8) AND (?9 = 1 OR c.unlisted_at IS NULL)
+  AND (?10 IS NULL OR EXISTS (SELECT 1 FROM json_each(c.tags) t WHERE t.value = ?10))`;
+const bindList = (request: ListConversations): (string | number | null)[] => [
+  ...bindFilter(request),
+  request.model ?? null,
+  request.since ?? null,
+  request.before ?? null,
+  Number(request.unlisted ?? true),
+  request.tag ?? null,
+];
+const selectConversations = (order: string): string => `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c
-  WHERE c.conversation_id < ?6 AND ${CHOSEN}
-  ORDER BY c.conversation_id DESC LIMIT ?7`;
+  WHERE c.conversation_id < ?11 AND ${CHOSEN} AND ${LISTED} ORDER BY ${order} LIMIT ?12 OFFSET ?13`;
+const BY_ID = "c.conversation_id DESC";
+const BY_TIME = `coalesce(c.last_at, c.created_at) DESC, ${BY_ID}`;
+const PINNED_FIRST = "c.pinned_at IS NULL";
+const LISTS: Readonly<Record<ConversationOrder, string>> = {
+  id: selectConversations(BY_ID),
+  newest: selectConversations(`${PINNED_FIRST}, ${BY_TIME}`),
+  oldest: selectConversations(`${PINNED_FIRST}, coalesce(c.last_at, c.created_at), c.conversation_id`),
+  project: selectConversations(`${PINNED_FIRST}, c.project IS NULL, c.project, ${BY_TIME}`),
+  agent: selectConversations(`${PINNED_FIRST}, c.agent IS NULL, c.agent, ${BY_TIME}`),
+  model: selectConversations(`${PINNED_FIRST}, c.model IS NULL, c.model, ${BY_TIME}`),
+};
+/** Looks at the first rows only: a conversation without a user is not read to its end. */
+const OPENINGS = `
+  SELECT j.value AS conversationId, m.message_id AS messageId FROM json_each(?1) j CROSS JOIN messages m
+  WHERE m.message_id IN (
+    SELECT f.message_id FROM (
+      SELECT o.message_id, o.role, o.hidden_now, o.revises, o.position, o.seq FROM messages o
+      WHERE o.conversation_id = j.value ORDER BY o.position, o.seq LIMIT 200) f
+    WHERE f.role = 'user' AND f.hidden_now = 0 AND f.revises IS NULL ORDER BY f.position, f.seq LIMIT ?2)
+  ORDER BY j.key, m.position, m.seq`;
 const SELECT_CONVERSATION = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
 
+/** The time that reading shows: of a line without one, that of the next line that has one, at the end that of the last before. */
+const READ_AT = `
+  CASE WHEN m.dated = 1 OR c.first_at IS NULL THEN m.created_at ELSE coalesce(
+    (SELECT n.created_at FROM messages n WHERE n.conversation_id = m.conversation_id
+       AND (n.position, n.seq) > (m.position, m.seq) AND n.dated = 1 ORDER BY n.position, n.seq LIMIT 1),
+    (SELECT n.created_at FROM messages n WHERE n.conversation_id = m.conversation_id
+       AND (n.position, n.seq) < (m.position, m.seq) AND n.dated = 1 ORDER BY n.position DESC, n.seq DESC LIMIT 1)) END`;
 const MESSAGE_COLUMNS = `
-  m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, m.created_at, m.arrival_bytes,
-  m.revises, m.newest, m.forgotten_at, m.hidden_now`;
+  m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, ${READ_AT} AS created_at, m.arrival_bytes,
+  m.revises, m.newest, m.forgotten_at, m.hidden_now, m.dated`;
 const MESSAGE_SOURCE = "FROM messages m JOIN sessions s USING (session_ref)";
 const SELECT_MESSAGE = `
   SELECT ${MESSAGE_COLUMNS}, m.body, m.encoding, c.owner
@@ -121,17 +163,25 @@ const COUNT_FILES = `
 
 export function listConversations(
   { connection }: StoreContext,
-  request: ConversationFilter & { after: string | null; limit: number },
+  request: ListConversations,
 ): Page<ConversationRow> {
-  const before = request.after === null ? Number.MAX_SAFE_INTEGER : parseCursor(request.after, 1)[0]!;
+  const { order = "id", limit } = request;
+  const page = placePage(request);
   const rows = connection.all<ConversationColumns>(
-    LIST_CONVERSATIONS,
-    ...bindFilter(request),
-    before,
-    request.limit + 1,
+    LISTS[order],
+    ...bindList(request),
+    page.before,
+    limit + 1,
+    page.offset,
   );
-  return makePage(rows.map(toConversation), request.limit, (row) => `${row.conversationId}`);
+  return makePage(rows.map(toConversation), limit, page.cursorOf);
 }
+
+export const listOpenings = (
+  { connection }: StoreContext,
+  conversationIds: readonly number[],
+  limit: number,
+): Opening[] => connection.all<Opening>(OPENINGS, JSON.stringify(conversationIds), limit);
 
 export function readConversation(
   { connection }: StoreContext,
@@ -161,7 +211,8 @@ export function listMessages({ connection }: StoreContext, request: ListMessages
 }
 
 const OUTLINE = `
-  SELECT m.message_id, m.seq, m.position, CASE WHEN m.hidden_now = 0 AND m.revises IS NULL THEN m.tokens ELSE 0 END, m.created_at, m.role
+  SELECT m.message_id, m.seq, m.position, CASE WHEN m.hidden_now = 0 AND m.revises IS NULL THEN m.tokens ELSE 0 END, m.created_at, m.role,
+         m.message_id NOT IN (SELECT u.message_id FROM messages u WHERE u.conversation_id = ?1 AND u.dated = 0)
   FROM conversations c JOIN messages m USING (conversation_id)
   WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (m.position, m.seq) > (?3, ?4)
   ORDER BY m.position, m.seq LIMIT ?5`;

@@ -18,6 +18,7 @@ import {
   planFork,
   planForkPoint,
   planInsertGrant,
+  planLabel,
   planForkItems,
   planListBlobs,
   planListDebts,
@@ -88,7 +89,10 @@ import type {
   IdRange,
   ImportedPart,
   Intake,
+  LabelRequest,
+  Labels,
   LargeFileRow,
+  ListConversations,
   ListedConversation,
   ListMessages,
   MessageBody,
@@ -98,6 +102,7 @@ import type {
   MoveChoice,
   MovedRow,
   MovedSummary,
+  Opening,
   Outline,
   OutlineRequest,
   Page,
@@ -272,9 +277,15 @@ export class SqliteStore implements Store {
     return this.#write(() => planBoundary(request));
   }
 
-  async listConversations(
-    request: ConversationFilter & { after: string | null; limit: number },
-  ): Promise<Page<ConversationRow>> {
+  async label(request: LabelRequest): Promise<Labels | null> {
+    return this.#write(() => planLabel(request));
+  }
+
+  async listOpenings(conversationIds: readonly number[], limit: number): Promise<Opening[]> {
+    return this.#do("read", () => read.listOpenings(this.#context, conversationIds, limit));
+  }
+
+  async listConversations(request: ListConversations): Promise<Page<ConversationRow>> {
     return this.#do("read", () => read.listConversations(this.#context, request));
   }
 

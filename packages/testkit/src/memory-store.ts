@@ -29,6 +29,7 @@ import {
   planFork,
   planForkPoint,
   planInsertGrant,
+  planLabel,
   planForkItems,
   planListBlobs,
   planListDebts,
@@ -137,6 +138,7 @@ export function openMemoryStore(derive: Derive, archive: MemoryArchive = new Mem
     setHidden: (session, reason, eventIds, now, mode) =>
       write(() => planSetHidden({ session, reason, eventIds, now, mode })),
     recordBoundary: (request) => write(() => planBoundary(request)),
+    label: (request) => write(() => planLabel(request)),
     findForkPoint: (request) => read(() => planForkPoint(request)),
     fork: (request) => write(() => planFork(request)),
     storeSummary: (request) => write(() => planStoreSummary(request)),

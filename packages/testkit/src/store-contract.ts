@@ -12,6 +12,7 @@ import { testCare } from "./contract/care.ts";
 import { testFolding } from "./contract/folding.ts";
 import { allMessages, batchOf, clock, findWord, makeEvent, say, session } from "./contract/parts.ts";
 import type { WithStore } from "./contract/parts.ts";
+import { testLists } from "./contract/lists.ts";
 import { testRecall } from "./contract/recall.ts";
 import { testTransfer } from "./contract/transfer.ts";
 import { makeTemporaryFolder } from "./temporary.ts";
@@ -680,6 +681,7 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
 
     testFolding(withStore);
     testRecall(withStore);
+    testLists(withStore);
     testCare(withStore, !without.includes("remains"));
     testTransfer(withStore);
 

@@ -249,7 +249,7 @@ class Batch {
     const { session } = this.#request;
     const { conversationId } = head;
     const { eventId, kind } = event;
-    const { createdAt, hidden, commitment, salt, tokens, arrivalBytes } = prepared;
+    const { createdAt, isDated, hidden, commitment, salt, tokens, arrivalBytes } = prepared;
     const facts = {
       sessionId: session.id,
       eventId,
@@ -282,6 +282,7 @@ class Batch {
       commitment,
       chain,
       forgotten_at: null,
+      dated: Number(isDated),
     });
     if (!first)
       changes.insert("event_ids", {
@@ -291,7 +292,7 @@ class Batch {
         kind: EVENT_KIND[kind],
       });
     this.stored.set(conversationId, (this.stored.get(conversationId) ?? 0) + 1);
-    head.noteMessage({ position, createdAt, arrivalBytes, sessionId: session.id });
+    head.noteMessage({ position, createdAt, isDated, arrivalBytes, sessionId: session.id });
     addParts(changes, messageId, prepared.parts, this.#addPayloads(head, prepared));
     addRedaction(changes, messageId, prepared.redaction);
     this.#known.note(toVersion(messageId, conversationId, seq, position, event, prepared));

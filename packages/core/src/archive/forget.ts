@@ -114,8 +114,8 @@ function* eraseMessages(
     const seqs = versions.filter(isHere).map(({ seq }) => seq);
     const fileIds = files.filter(isHere).map(({ file_id }) => file_id);
     heads.of(id).takeRecord(changes, "forget", { reason, seqs, files: fileIds }, now);
-    // It was made from what was said.
-    changes.update("conversations", { conversation_id: id }, { title: null });
+    // They were made from what was said.
+    changes.update("conversations", { conversation_id: id }, { title: null, name: null });
   }
 }
 

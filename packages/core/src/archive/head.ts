@@ -7,10 +7,12 @@
  */
 import { chainGenesis, chainMessage, chainRecord } from "../model/chain.ts";
 import type { ArrivalFacts, ForkOrigin } from "../model/chain.ts";
+import { NO_LABELS } from "../model/labels.ts";
 import { NO_ORIGIN } from "../model/origin.ts";
 import { POSITION_STEP } from "../model/message.ts";
 import type { SessionRef } from "../model/message.ts";
 import type { RowWriter } from "./changes.ts";
+import { fromLabels } from "./labels.ts";
 import type { HeadRow } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
@@ -47,6 +49,7 @@ export function describeConversation(
     first_at: null,
     last_at: null,
     stored_at: null,
+    ...fromLabels(NO_LABELS),
   };
 }
 
@@ -95,6 +98,7 @@ export class Head {
   noteMessage(message: {
     position: number;
     createdAt: number;
+    isDated: boolean;
     arrivalBytes: number;
     sessionId: string;
   }): void {
@@ -104,6 +108,7 @@ export class Head {
     row.arrival_bytes += message.arrivalBytes;
     row.session_id = message.sessionId;
     row.last_position = Math.max(row.last_position, message.position);
+    if (!message.isDated) return;
     row.first_at = Math.min(row.first_at ?? message.createdAt, message.createdAt);
     row.last_at = Math.max(row.last_at ?? message.createdAt, message.createdAt);
   }

@@ -15,6 +15,7 @@ import { Changes } from "./changes.ts";
 import { describeSummaryItem } from "./cover.ts";
 import { pickOrigin } from "../model/origin.ts";
 import { describeConversation, Head } from "./head.ts";
+import { fromLabels } from "./labels.ts";
 import { describeSession } from "./placement.ts";
 import { flush, flushIfLong, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
@@ -116,6 +117,7 @@ export function* planOpenMoved(
     archived_at: isTaken ? now : moved.archivedAt,
     archive_cause: isTaken ? "import" : moved.archiveCause,
     ...pickOrigin(moved),
+    ...fromLabels(moved),
     head_chain: chainGenesis({ conversationId: id, owner, sessionKey, createdAt }),
   });
   const free = sessionIds.values();

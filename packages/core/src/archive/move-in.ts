@@ -85,6 +85,7 @@ export function prepareMoved(row: MovedRow, files: Files, derive: Derive): Ready
     const { role, tokens } = message;
     const derived = {
       role,
+      isDated: false,
       tokens,
       parts: [],
       readTerms: () => ({ words: NOTHING, idents: NOTHING }),
@@ -224,7 +225,7 @@ class MovedBatch {
   }
 
   #addMessage({ message, derived, arrivalBytes, stored, payloads }: ReadyMessage): void {
-    const { seq, sessionId, eventId, position, createdAt, commitment } = message;
+    const { seq, sessionId, eventId, position, createdAt, isDated = true, commitment } = message;
     const { conversationId } = this.#head;
     const first = message.revises === null ? null : this.#messageAt(message.revises);
     const hidden = hiddenMask(message.hidden);
@@ -252,10 +253,11 @@ class MovedBatch {
       commitment,
       chain: link.chain,
       forgotten_at: message.forgottenAt,
+      dated: Number(isDated),
     };
     this.#changes.insert("messages", row);
     const isLate = this.#head.hasSummaries && position <= this.#head.lastPosition;
-    this.#head.noteMessage({ position, createdAt, arrivalBytes, sessionId });
+    this.#head.noteMessage({ position, createdAt, isDated, arrivalBytes, sessionId });
     const parts = payloads.map((payload) => this.#addPayload(payload));
     addParts(this.#changes, row.message_id, derived.parts, parts);
     addRedaction(this.#changes, row.message_id, message.redaction);

@@ -6,6 +6,7 @@ import { basename } from "node:path";
 import { renderReference } from "../model/large-file.ts";
 import { HIDDEN, hiddenReasons } from "../model/message.ts";
 import type { HiddenReason } from "../model/message.ts";
+import type { Labels } from "../model/labels.ts";
 import { pickOrigin } from "../model/origin.ts";
 import type { Origin } from "../model/origin.ts";
 import { decodeBody } from "../store/body.ts";
@@ -24,6 +25,8 @@ import type {
 } from "../store/transfer.ts";
 import type { VectorSpace } from "../store/vectors.ts";
 import { EVENT_KIND } from "./identity.ts";
+import { toLabels } from "./labels.ts";
+import type { LabelColumns } from "./labels.ts";
 import type { RunRow } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
@@ -37,6 +40,7 @@ type IdentityColumns = Pick<
   | "archived_at"
   | "archive_cause"
   | keyof Origin
+  | keyof LabelColumns
 >;
 export type ConversationColumns = IdentityColumns &
   Pick<
@@ -64,6 +68,7 @@ function toIdentity(
   | "archivedAt"
   | "archiveCause"
   | keyof Origin
+  | keyof Labels
 > {
   return {
     conversationId: row.conversation_id,
@@ -74,6 +79,7 @@ function toIdentity(
     archivedAt: row.archived_at,
     archiveCause: row.archive_cause,
     ...pickOrigin(row),
+    ...toLabels(row),
   };
 }
 
@@ -128,6 +134,7 @@ export interface MessageColumns extends Pick<
   | "revises"
   | "newest"
   | "forgotten_at"
+  | "dated"
 > {
   readonly session_id: string;
 }
@@ -148,6 +155,7 @@ export function toMessage(row: MessageColumns): MessageRow {
     revises: row.revises,
     newest: row.newest,
     forgottenAt: row.forgotten_at,
+    isDated: row.dated === 1,
   };
 }
 
@@ -175,6 +183,7 @@ export type OutlineColumns = readonly [
   tokens: number,
   createdAt: number,
   role: string,
+  dated: number,
 ];
 
 export function toMessageOutline(rows: readonly OutlineColumns[]): Outline {
@@ -202,7 +211,19 @@ export function toMessageOutline(rows: readonly OutlineColumns[]): Outline {
     outline.createdAts[index] = createdAt;
     outline.roles[index] = number;
   }
+  fillTimes(outline.createdAts, rows);
   return outline;
+}
+
+/** A line without a time of its own gets that of the next line that has one, at the end that of the last. */
+function fillTimes(times: Float64Array, rows: readonly OutlineColumns[]): void {
+  const isDated = (at: number): boolean => rows[at]?.[6] === 1;
+  let known = times[rows.findLastIndex((_row, at) => isDated(at))];
+  if (known === undefined) return;
+  for (let at = rows.length - 1; at >= 0; at--) {
+    if (isDated(at)) known = times[at] as number;
+    else times[at] = known;
+  }
 }
 
 /** How many messages are hidden for each reason, from how many are hidden for each set of them. */
@@ -311,6 +332,7 @@ export function toMovedMessage(
     eventKind: row.event_kind === EVENT_KIND.provisional ? "provisional" : "entry",
     position: row.position,
     createdAt: row.created_at,
+    ...(row.dated === 1 ? null : { isDated: false }),
     role: row.role,
     tokens: row.tokens,
     hidden: hiddenReasons(row.hidden),

@@ -82,6 +82,10 @@ export const tables = {
     branch: maybe(text),
     title: maybe(text),
     model: maybe(text),
+    name: maybe(text),
+    tags: maybe(text),
+    pinned_at: maybe(integer),
+    unlisted_at: maybe(integer),
   }),
   placements: table(["session_ref", "start_position"], {
     session_ref: integer,
@@ -111,6 +115,7 @@ export const tables = {
     commitment: blob,
     chain: blob,
     forgotten_at: maybe(integer),
+    dated: integer,
   }),
   imports: table(["import_id", "conversation_id"], {
     import_id: text,

@@ -218,7 +218,8 @@ class Copy {
     const revisesSeq = first?.startSeq ?? 0;
     const facts = { sessionId, eventId: event_id, position, createdAt, hidden, revisesSeq };
     const { seq, chain } = this.#head.takeMessage(facts, commitment);
-    this.#head.noteMessage({ position, createdAt, arrivalBytes, sessionId: targetSessionId });
+    const isDated = message.dated === 1;
+    this.#head.noteMessage({ position, createdAt, isDated, arrivalBytes, sessionId: targetSessionId });
     const bytes = yield* restoreWhole(whole);
     const cuts = yield* this.#copyParts(whole, message_id);
     const derived = this.#derive(bytes, cuts);
@@ -245,6 +246,7 @@ class Copy {
       commitment,
       chain,
       forgotten_at: null,
+      dated: message.dated,
     });
     addRedaction(this.#changes, message_id, redaction);
     if (first) {

@@ -38,6 +38,14 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
     fold_revision: "A counter that only says whether the context changed since somebody looked.",
     epoch_seq:
       "The seq at the last of these changes. It moves the place where a context is cut, not what is in the archive.",
+    name: "What a person calls it. No message says so.",
+    tags: "A person's words for it.",
+    pinned_at: "That lists show it first.",
+    unlisted_at: "That lists leave it out. Everything else goes on with it.",
+  },
+  messages: {
+    dated:
+      "Whether a message whose bytes carry no time was given one by its caller. That a message with a time in its bytes is dated is checked.",
   },
   event_ids: {
     kind: "Whether an id is provisional. The ledger proves every id that replaced one.",

@@ -108,6 +108,9 @@ export function* checkMessage(whole: WholeMessage, previous: Uint8Array, proof: 
         name,
         `${column} of ${name} is ${message[column]}, its bytes say ${derived[column]}`,
       );
+  // A time that the caller told is not in the bytes; one that is there is the message's own.
+  if (message.dated !== 1 && derived.isDated)
+    problems.add("derived", name, `dated of ${name} is ${message.dated}, its bytes carry a time`);
   checkParts(whole.parts, derived.parts, name, problems);
   proof.index?.expect(message.message_id, message.conversation_id, derived.readTerms);
 }

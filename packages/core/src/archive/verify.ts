@@ -239,7 +239,7 @@ function* checkChain(conversation: Conversation, proof: Proof): Asking<HiddenCha
   return ledger.changes;
 }
 
-type Totalled = Pick<Row<"messages">, "arrival_bytes" | "position" | "created_at">;
+type Totalled = Pick<Row<"messages">, "arrival_bytes" | "position" | "created_at" | "dated">;
 
 class Totals {
   #count = 0;
@@ -248,10 +248,11 @@ class Totals {
   #firstAt: number | null = null;
   #lastAt: number | null = null;
 
-  add({ arrival_bytes: bytes, position, created_at: at }: Totalled): void {
+  add({ arrival_bytes: bytes, position, created_at: at, dated }: Totalled): void {
     this.#count += 1;
     this.#bytes += bytes;
     this.#last = Math.max(this.#last, position);
+    if (dated === 0) return;
     this.#firstAt = Math.min(this.#firstAt ?? Infinity, at);
     this.#lastAt = Math.max(this.#lastAt ?? -Infinity, at);
   }

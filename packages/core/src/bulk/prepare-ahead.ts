@@ -35,6 +35,7 @@ export function createPreparer(settings: Settings): PrepareAhead | undefined {
         const options = {
           hidden: hiddenMask(arrival.hidden ?? []),
           createdAt: arrival.createdAt ?? Date.now(),
+          isUndated: arrival.isUndated,
           largeFileThresholdTokens,
           random: drawRandom,
           parsed,

@@ -60,6 +60,7 @@ const COLUMNS = {
   wordsLength: 9,
   identsLength: 10,
   spelled: 11,
+  isDated: 12,
 } as const;
 const WIDTH = Object.keys(COLUMNS).length;
 /** Instead of a length: the body is the arrival, which travels anyway. */
@@ -103,6 +104,7 @@ export class PreparedPacker {
     numbers.write(bytes.write(words));
     numbers.write(bytes.write(idents));
     numbers.write(this.#spelled.count - spelledBefore);
+    numbers.write(Number(message.isDated));
     for (const { type, at, length, toolCallId, toolName } of parts) {
       this.#types.push(type);
       this.#ranges.write(at);
@@ -257,6 +259,7 @@ export class PreparedBatch {
       role: this.#packed.roles[index] as PreparedMessage["role"],
       tokens: this.#number(index, COLUMNS.tokens),
       createdAt: this.#number(index, COLUMNS.createdAt),
+      isDated: this.#number(index, COLUMNS.isDated) === 1,
       hidden: this.#number(index, COLUMNS.hidden),
       encoding: this.#number(index, COLUMNS.encoding),
       arrivalBytes: this.#number(index, COLUMNS.arrivalBytes),

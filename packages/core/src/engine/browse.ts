@@ -1,12 +1,12 @@
 /** Lists and single reads of what is stored, within what the caller may see. */
 import { viewMessage } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
-import type { OriginFilter } from "../model/origin.ts";
+import type { LabelUpdate } from "../model/labels.ts";
 import type { MessageView } from "../model/message.ts";
 import type { SummaryNode, SummaryRow, SummaryState } from "../store/folding.ts";
 import type {
-  ConversationRow,
   LargeFileRow,
+  ListConversations,
   ListMessages,
   MessageBody,
   MessageCounts,
@@ -14,6 +14,8 @@ import type {
   Page,
 } from "../store/store.ts";
 import type { Scope } from "./conversations.ts";
+import { addHeadings } from "./headings.ts";
+import type { HeadedConversation } from "./headings.ts";
 import type { EngineState } from "./state.ts";
 
 const MAX_PAGE = 10_000;
@@ -26,28 +28,42 @@ export interface OneMessage extends Scope {
   readonly messageId: number;
 }
 
-export interface ListConversationsRequest extends Scope, OriginFilter {
+export interface ListConversationsRequest extends Scope, Omit<ListConversations, "after" | "owner"> {
   readonly after?: string | null;
-  readonly limit: number;
-  readonly sessionKey?: string;
 }
 
 export async function listConversations(
   { store }: EngineState,
   request: ListConversationsRequest,
-): Promise<Page<ConversationRow>> {
-  return store.listConversations({
+): Promise<Page<HeadedConversation>> {
+  const { items, next } = await store.listConversations({
     ...request,
     after: request.after ?? null,
     limit: checkLimit(request.limit),
   });
+  return { items: await addHeadings(store, items), next };
+}
+
+export type LabelConversationRequest = OneConversation & LabelUpdate;
+
+/** Names, tags, pins or unlists a conversation. Null where the caller sees no such conversation. */
+export async function labelConversation(
+  { store, clock, redaction }: EngineState,
+  { conversationId, owner, name, ...update }: LabelConversationRequest,
+): Promise<HeadedConversation | null> {
+  const told = typeof name === "string" ? redaction.applyToOrigin({ title: name }).title : name;
+  const now = clock.now();
+  const labels = await store.label({ conversationId, owner, update: { ...update, name: told }, now });
+  const row = labels && (await store.readConversation(conversationId, owner));
+  return row && ((await addHeadings(store, [row]))[0] ?? null);
 }
 
 export async function readConversation(
   { store }: EngineState,
   { conversationId, owner }: OneConversation,
-): Promise<ConversationRow | null> {
-  return store.readConversation(conversationId, owner);
+): Promise<HeadedConversation | null> {
+  const row = await store.readConversation(conversationId, owner);
+  return row && ((await addHeadings(store, [row]))[0] ?? null);
 }
 
 export type ListMessagesRequest = Scope &

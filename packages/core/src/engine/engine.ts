@@ -64,6 +64,8 @@ export const VERBS = {
   showPending: writer(sessions.showPending),
   /** Records where a host began a new context: what was said before is no longer shown. */
   recordBoundary: writer(sessions.recordBoundary),
+  /** Names, tags, pins or unlists a conversation. Null where the caller sees none of this number. */
+  labelConversation: writer(browse.labelConversation),
 
   // Reading
 

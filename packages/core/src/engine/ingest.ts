@@ -146,6 +146,7 @@ function toEvent(
     (prepared ??= prepareMessage(bytes.arrival, {
       hidden: hiddenMask(arrival.hidden ?? []),
       createdAt: Math.floor(arrival.createdAt ?? now),
+      isUndated: arrival.isUndated,
       largeFileThresholdTokens: engine.settings.largeFileThresholdTokens,
       random: (size) => engine.clock.random(size),
       explorations,

@@ -11,8 +11,10 @@ import { grepFullText, MAX_LIMIT } from "../recall/grep.ts";
 import type { FoundConversation, FoundHits, GrepRequest, GrepResult } from "../recall/grep.ts";
 import { grepRegex, readAsWords } from "../recall/regex.ts";
 import type { Reach } from "../recall/reach.ts";
+import type { ConversationRow } from "../store/store.ts";
 import { searchMessages } from "../recall/search.ts";
 import type { SearchRequest, SearchResult } from "../recall/search.ts";
+import { addHeadings } from "./headings.ts";
 import { capTokens, findReach } from "./reach.ts";
 import type { EngineState } from "./state.ts";
 
@@ -24,9 +26,16 @@ export async function grep(engine: EngineState, request: GrepRequest): Promise<G
   const found = await findHits(engine, request);
   const known = new Map(found.conversations?.map((one) => [one.conversationId, one]));
   const ids = [...new Set(found.hits.map((hit) => hit.conversationId))];
-  const rows = await Promise.all(ids.map((id) => known.get(id) ?? engine.store.readConversation(id)));
-  return { ...found, conversations: rows.flatMap((row) => (row === null ? [] : [toFound(row)])) };
+  const readRow = (id: number): Promise<ConversationRow | null> => engine.store.readConversation(id);
+  if (request.withHeadings === true) {
+    const headed = await addHeadings(engine.store, (await Promise.all(ids.map(readRow))).filter(isThere));
+    return { ...found, conversations: headed.map((row) => ({ ...toFound(row), heading: row.heading })) };
+  }
+  const rows = await Promise.all(ids.map((id) => known.get(id) ?? readRow(id)));
+  return { ...found, conversations: rows.filter(isThere).map(toFound) };
 }
+
+const isThere = <T>(row: T | null): row is T => row !== null;
 
 const toFound = (row: FoundConversation): FoundConversation => {
   const { conversationId, sessionKey, sessionId, agent, project, title, lastAt } = row;

@@ -34,6 +34,8 @@ export interface PrepareOptions {
   readonly hidden: number;
   /** Time of the message when its bytes carry none. */
   readonly createdAt: number;
+  /** Nobody knows when it was said: `createdAt` is only a guess. */
+  readonly isUndated?: boolean | undefined;
   readonly largeFileThresholdTokens: number;
   readonly random: (size: number) => Uint8Array;
   /** The bytes as JSON, where they were parsed before. */
@@ -71,6 +73,7 @@ export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): Pr
     parts: derived.parts,
     readTerms: derived.readTerms,
     createdAt: view.createdAt ?? options.createdAt,
+    isDated: derived.isDated || options.isUndated !== true,
     hidden: view.isMessage ? options.hidden : options.hidden | HIDDEN.meta,
     body,
     encoding,
@@ -102,6 +105,7 @@ function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly Cut
   const shown = cuts.length === 0 ? view : viewMessage(replaceByReferences(bytes, cuts));
   return {
     role: view.role,
+    isDated: view.createdAt !== undefined,
     tokens: messageTokens(shown, estimateTextTokens),
     parts: view.parts.map(toPreparedPart),
     readTerms: (spelling) => indexTerms(view, shown, spelling),

@@ -75,6 +75,14 @@ export function viewForModel(
   };
 }
 
+/** The time that the bytes carry, without the work for everything else in a view. */
+export function readOwnTime(arrival: Uint8Array): number | undefined {
+  const root = parseRoot(asBuffer(arrival));
+  if (root === null || !isObject(root.value)) return undefined;
+  const found = findMessage(null, root.value, root);
+  return (found && readTime(found.value)) ?? readTime(root.value);
+}
+
 function parseRoot(bytes: Buffer): Located | null {
   const range = rangeOfText(bytes);
   try {

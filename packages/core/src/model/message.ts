@@ -117,6 +117,8 @@ export interface Arrival {
   readonly position?: number;
   /** Used when the bytes carry no time. */
   readonly createdAt?: number;
+  /** Nobody knows when it was said: `createdAt`, or its arrival, is only a guess that no list shows. Bytes that carry a time overrule it. */
+  readonly isUndated?: boolean;
   readonly hidden?: readonly HiddenReason[];
 }
 

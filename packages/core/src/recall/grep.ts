@@ -43,6 +43,8 @@ export interface GrepRequest extends ScopeRequest {
   readonly after?: string;
   /** Also search the calls and results of our own tools. */
   readonly includeRecall?: boolean;
+  /** For people: what lists call the conversations of the hits, which takes two more reads. */
+  readonly withHeadings?: boolean;
   /** Longest time for a regular expression. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
@@ -54,7 +56,10 @@ export type { FileHit, GrepHit, MessageHit, SummaryHit } from "./hits.ts";
 export type FoundConversation = Pick<
   ConversationRow,
   "conversationId" | "sessionKey" | "sessionId" | "agent" | "project" | "title" | "lastAt"
->;
+> & {
+  /** What lists call it, where that was asked for. */
+  readonly heading?: string;
+};
 
 export interface GrepResult extends FoundHits {
   readonly conversations: readonly FoundConversation[];

@@ -35,7 +35,7 @@ export async function listCleanable(options: CleanOptions): Promise<Cleanable[]>
     const page = await engine.listConversations({ ...owner, after, limit: PAGE });
     for (const row of page.items) {
       const kind = kinds.find((candidate) => KINDS[candidate].test(row.sessionKey));
-      if (kind === undefined || !hasEnded(row, kind) || (row.lastAt ?? 0) >= before) continue;
+      if (kind === undefined || !hasEnded(row, kind) || (row.lastAt ?? row.createdAt) >= before) continue;
       if (await hasMessages(engine, row.conversationId)) found.push({ ...row, kind });
     }
     if (page.next === null) return found.reverse();

@@ -13,6 +13,34 @@ export function makePage<T>(rows: readonly T[], limit: number, cursorOf: (row: T
   return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
+/**
+ * Where a page of conversations begins, and how the next is named: behind a number where they are listed by it, else behind so many rows.
+ * Other sort keys change while people look, so a key is no better place to go on from than a count.
+ */
+export function placePage({
+  after,
+  limit,
+  order = "id",
+}: {
+  readonly after: string | null;
+  readonly limit: number;
+  readonly order?: string | undefined;
+}): {
+  readonly before: number;
+  readonly offset: number;
+  readonly cursorOf: (row: { readonly conversationId: number }) => string;
+} {
+  const [place] = after === null ? [null] : parseCursor(after, 1);
+  if (order === "id")
+    return {
+      before: place ?? Number.MAX_SAFE_INTEGER,
+      offset: 0,
+      cursorOf: ({ conversationId }) => `${conversationId}`,
+    };
+  const offset = Math.max(0, place ?? 0);
+  return { before: Number.MAX_SAFE_INTEGER, offset, cursorOf: () => `${offset + limit}` };
+}
+
 /** The numbers of a cursor. */
 export function parseCursor(cursor: string, length: number): number[] {
   const pieces = cursor.split(".");

@@ -1,5 +1,6 @@
 /** The nouns of the store port: what is handed in, what comes back. The verbs are in `store.ts`. */
 import type { HiddenReason, ImportMark, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
+import type { Labels, LabelUpdate } from "../model/labels.ts";
 import type { Origin, OriginFilter, OriginUpdate } from "../model/origin.ts";
 import type { ReadTerms } from "../text/index.ts";
 import type { PreparedRedaction } from "./redaction.ts";
@@ -111,7 +112,39 @@ export interface ConversationFilter extends OriginFilter {
   readonly sessionKey?: string | undefined;
 }
 
-export interface ConversationRow extends Origin {
+/**
+ * How a list is sorted. `id`: by number, newest first; pages follow each other whatever is stored meanwhile. The others are for people: what is
+ * pinned comes first, and equal ones are sorted by time.
+ */
+export type ConversationOrder = "id" | "newest" | "oldest" | "project" | "agent" | "model";
+
+export interface ListConversations extends ConversationFilter {
+  readonly after: string | null;
+  readonly limit: number;
+  readonly order?: ConversationOrder | undefined;
+  readonly model?: string | undefined;
+  readonly tag?: string | undefined;
+  /** Those with a last message at or after this time, and before that one. */
+  readonly since?: number | undefined;
+  readonly before?: number | undefined;
+  /** What lists leave out: not shown (false), or as well (true). */
+  readonly unlisted?: boolean | undefined;
+}
+
+export interface LabelRequest {
+  readonly conversationId: number;
+  readonly owner?: string | undefined;
+  readonly update: LabelUpdate;
+  readonly now: number;
+}
+
+/** The first shown messages of a user in a conversation, oldest first; for a title where nobody gave one. */
+export interface Opening {
+  readonly conversationId: number;
+  readonly messageId: number;
+}
+
+export interface ConversationRow extends Origin, Labels {
   readonly conversationId: number;
   readonly owner: string;
   readonly sessionKey: string;
@@ -146,6 +179,8 @@ export interface MessageRow {
   readonly revises: number | null;
   readonly newest: number | null;
   readonly forgottenAt: number | null;
+  /** False for a line without a time of its own: `createdAt` is then that of the next line that has one. */
+  readonly isDated: boolean;
 }
 
 export interface StoredPart {
@@ -334,6 +369,8 @@ export interface CutPayload {
 /** What follows from the bytes of a message and its cut payloads alone. */
 export interface DerivedMessage {
   readonly role: string;
+  /** Its bytes carry a time. Of a prepared message: its time is known, from its bytes, its caller or its arrival. */
+  readonly isDated: boolean;
   /** Estimate of the message as sent, uncalibrated: payloads count as their references. */
   readonly tokens: number;
   readonly parts: readonly PreparedPart[];

@@ -8,6 +8,7 @@
  * - `context_items` covers every message of a conversation exactly once, in the order of positions;
  * - every row of `messages` and `ledger` is a link of its conversation's hash chain, whose head stands in `conversations`.
  */
+import type { Labels } from "../model/labels.ts";
 import type { HiddenReason, SessionRef } from "../model/message.ts";
 import type { RepairStore } from "./repair.ts";
 import type { FoldingStore } from "./folding.ts";
@@ -23,11 +24,13 @@ import type {
   ArchiveStatus,
   BoundaryResult,
   BoundaryRequest,
-  ConversationFilter,
   ConversationRow,
   Derive,
   LargeFileRow,
+  LabelRequest,
+  ListConversations,
   ListMessages,
+  Opening,
   Outline,
   OutlineRequest,
   RelabelSession,
@@ -65,9 +68,11 @@ export interface Store
     mode: "exactly" | "add",
   ): Promise<number>;
   recordBoundary(request: BoundaryRequest): Promise<BoundaryResult>;
-  listConversations(
-    request: ConversationFilter & { after: string | null; limit: number },
-  ): Promise<Page<ConversationRow>>;
+  listConversations(request: ListConversations): Promise<Page<ConversationRow>>;
+  /** What the user says first in each of these conversations: at most `limit` messages among the first few. */
+  listOpenings(conversationIds: readonly number[], limit: number): Promise<Opening[]>;
+  /** Changes what a person calls a conversation; null where the caller sees no such conversation. */
+  label(request: LabelRequest): Promise<Labels | null>;
   readConversation(conversationId: number, owner?: string): Promise<ConversationRow | null>;
   listMessages(request: ListMessages): Promise<Page<MessageRow>>;
   /** Where and how large the messages of a conversation are, in order, behind a place; for what looks at all of them. */

@@ -6,6 +6,7 @@
  * again goes on after its last row, once every row before has been compared.
  */
 import type { HiddenReason, ImportMark } from "../model/message.ts";
+import type { Labels } from "../model/labels.ts";
 import type { Origin } from "../model/origin.ts";
 import type { SummaryOutline } from "./folding.ts";
 import type { PreparedRedaction } from "./redaction.ts";
@@ -26,7 +27,7 @@ export interface MovedPlacement {
   readonly base: number;
 }
 
-export interface MovedConversation extends Origin {
+export interface MovedConversation extends Origin, Labels {
   readonly owner: string;
   readonly sessionKey: string;
   readonly sessionId: string;
@@ -66,6 +67,8 @@ export interface MovedMessage {
   readonly eventKind: "entry" | "provisional";
   readonly position: number;
   readonly createdAt: number;
+  /** False where nobody knows its time. Absent in archives from before that was kept. */
+  readonly isDated?: boolean | undefined;
   readonly role: string;
   readonly tokens: number;
   /** Reasons it was hidden for when it arrived; later changes are rows of the ledger. */

@@ -57,11 +57,16 @@ function renderConversation({
   branch,
   title,
   model,
+  name,
+  tags,
+  pinnedAt,
+  unlistedAt,
   placements,
   ...facts
 }: MovedConversation): object {
-  const origin = { agent, project, branch, title, model };
-  const known = Object.fromEntries(Object.entries(origin).filter(([, value]) => value !== null));
+  const labels = { name, tags: tags.length === 0 ? null : tags, pinnedAt, unlistedAt };
+  const told = { agent, project, branch, title, model, ...labels };
+  const known = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== null));
   return { ...facts, ...known, placements };
 }
 
@@ -181,6 +186,10 @@ function readConversation(entry: JsonObject): ArchiveRecord {
     branch: readOrigin("branch"),
     title: readOrigin("title"),
     model: readOrigin("model"),
+    name: "name" in entry ? field.name("name") : null,
+    tags: "tags" in entry ? field.list("tags").map((tag) => asText(tag, "tags")) : [],
+    pinnedAt: "pinnedAt" in entry ? field.number("pinnedAt") : null,
+    unlistedAt: "unlistedAt" in entry ? field.number("unlistedAt") : null,
     placements: field.list("placements").map((placement) => {
       const inner = readerOf(asObject(placement, "placements"));
       return { sessionId: inner.name("sessionId"), start: inner.number("start"), base: inner.number("base") };
@@ -219,6 +228,7 @@ function readMessage(entry: JsonObject): MovedMessage {
     eventKind: field.oneOf("eventKind", ["entry", "provisional"]),
     position: field.number("position"),
     createdAt: field.number("createdAt"),
+    ...(entry["isDated"] === false ? { isDated: false } : null),
     role: field.text("role"),
     tokens: field.number("tokens"),
     hidden: field.list("hidden").map((reason) => {

@@ -50,7 +50,7 @@ export async function chooseConversations(
 ): Promise<ListedConversation[]> {
   const { since, sessionFilter } = choice;
   const isWanted = (conversation: ListedConversation): boolean => {
-    if (since !== undefined && (conversation.lastAt ?? 0) < since) return false;
+    if (since !== undefined && (conversation.lastAt ?? conversation.createdAt) < since) return false;
     if (sessionFilter === undefined || sessionFilter.length === 0) return true;
     const names = [
       conversation.sessionKey,

@@ -15,6 +15,7 @@ import { EngineError, POSITION_STEP, estimateTextTokens } from "@lossless/core";
 import type { EngineEvent, SessionRef, Settings } from "@lossless/core";
 import {
   Redaction,
+  NO_LABELS,
   NO_ORIGIN,
   checkSession,
   deriveMessage,
@@ -224,6 +225,7 @@ class DocumentedImport {
         archivedAt,
         archiveCause: isActive ? null : (textOf(conversation, "archive_cause") ?? "archived"),
         ...NO_ORIGIN,
+        ...NO_LABELS,
         title: textOf(conversation, "title") || null,
         rows: 0,
         foldRevision: 0,
@@ -389,6 +391,7 @@ class DocumentedImport {
         (prepared ??= prepareMessage(event.arrival, {
           hidden,
           createdAt: createdAt ?? now,
+          isUndated: createdAt === null,
           largeFileThresholdTokens,
           random,
           redacted,

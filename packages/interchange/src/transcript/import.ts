@@ -79,6 +79,8 @@ const CHUNK_BYTES = 64 * 1024;
 const MAX_PROBLEMS = 1000;
 /** A line that is no entry. */
 const META = ["meta"] as const;
+/** Set on a line that says no time: that of the line before it is only a guess. */
+const UNDATED = { isUndated: true } as const;
 const DEFAULT_OWNER = "main";
 
 /**
@@ -392,6 +394,7 @@ class ListedImport {
       position: (line.lineNumber + (this.#start.removedLines ?? 0)) * POSITION_STEP,
       hidden: facts === null ? META : facts.hidden,
       ...(this.#lastTime === null ? null : { createdAt: this.#lastTime }),
+      ...(facts?.createdAt === undefined ? UNDATED : null),
     };
     if (parsed.kind === "entry") this.#origin.note(parsed.entry);
     batch.add(line, named, arrival, parsed.kind === "entry" ? parsed.entry : undefined);

@@ -82,6 +82,7 @@ export class SessionWriter {
       position: this.#placed * POSITION_STEP,
       hidden: event.hidden,
       createdAt: this.#lastTime ?? undefined,
+      isUndated: event.createdAt === undefined,
     });
     this.#pendingBytes += event.bytes.byteLength;
     if (this.#pending.length >= BATCH_EVENTS || this.#pendingBytes >= BATCH_BYTES) await this.flush();

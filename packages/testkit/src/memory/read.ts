@@ -3,6 +3,7 @@ import {
   countReasons,
   decodeBody,
   makePage,
+  placePage,
   parseCursor,
   putTogether,
   spliceRanges,
@@ -15,7 +16,15 @@ import {
   toReference,
 } from "@lossless/core/adapter";
 import type { CutPart, MessageColumns } from "@lossless/core/adapter";
-import type { ConversationFilter, CutPayload, Row, ShownMessage, Store } from "@lossless/core/ports";
+import type {
+  ConversationFilter,
+  ConversationOrder,
+  CutPayload,
+  ListConversations,
+  Row,
+  ShownMessage,
+  Store,
+} from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 
 type MessageRow = Row<"messages">;
@@ -69,8 +78,48 @@ export function readBytes(archive: MemoryArchive, message: MessageRow): Uint8Arr
   return putTogether(message, cuts, contents);
 }
 
+/** The time that reading shows: of a line without one, that of the next line that has one, at the end that of the last before. */
+function readAt(archive: MemoryArchive, message: MessageRow): number {
+  if (message.dated === 1) return message.created_at;
+  const rows = listInOrder(archive, message.conversation_id);
+  const at = rows.findIndex((row) => row.message_id === message.message_id);
+  const isDated = (row: MessageRow): boolean => row.dated === 1;
+  const near = rows.slice(at).find(isDated) ?? rows.slice(0, at).findLast(isDated);
+  return near?.created_at ?? message.created_at;
+}
+
+const timeOf = (row: Row<"conversations">): number => row.last_at ?? row.created_at;
+
+/** Whether a list shows it. */
+function isListed(row: Row<"conversations">, request: ListConversations): boolean {
+  const { model = row.model, since = -Infinity, before = Infinity, unlisted = true, tag } = request;
+  const tags = JSON.parse(row.tags ?? "[]") as string[];
+  const isInTime = timeOf(row) >= since && timeOf(row) < before;
+  return (
+    row.model === model &&
+    isInTime &&
+    (unlisted || row.unlisted_at === null) &&
+    (tag === undefined || tags.includes(tag))
+  );
+}
+
+/** Rows are given newest number first. */
+function sortListed(rows: Row<"conversations">[], order: ConversationOrder): Row<"conversations">[] {
+  if (order === "id") return rows;
+  const byTime = (a: Row<"conversations">, b: Row<"conversations">): number =>
+    timeOf(b) - timeOf(a) || b.conversation_id - a.conversation_id;
+  const byText = (a: string | null, b: string | null): number =>
+    Number(a === null) - Number(b === null) || Number((a ?? "") > (b ?? "")) - Number((a ?? "") < (b ?? ""));
+  return rows.toSorted((a, b) => {
+    const pins = Number(a.pinned_at === null) - Number(b.pinned_at === null);
+    if (pins !== 0 || order === "newest") return pins || byTime(a, b);
+    return order === "oldest" ? -byTime(a, b) : byText(a[order], b[order]) || byTime(a, b);
+  });
+}
+
 export const nameSession = (archive: MemoryArchive, message: MessageRow): MessageColumns => ({
   ...message,
+  created_at: readAt(archive, message),
   session_id: archive.find("sessions", message.session_ref)?.session_id ?? "",
 });
 
@@ -139,10 +188,22 @@ export const readVerbs = (archive: MemoryArchive) =>
         .filter(({ session_ref }) => refs.has(session_ref))
         .map(({ session_id }) => session_id);
     },
-    async listConversations({ after, limit, ...filter }) {
-      const [before = 0] = after === null ? [Number.MAX_SAFE_INTEGER] : parseCursor(after, 1);
-      const rows = listChosen(archive, filter).filter((row) => row.conversation_id < before);
-      return makePage(rows.map(toConversation), limit, (row) => `${row.conversationId}`);
+    async listConversations(request) {
+      const { before, offset, cursorOf } = placePage(request);
+      const rows = sortListed(
+        listChosen(archive, request).filter((row) => row.conversation_id < before && isListed(row, request)),
+        request.order ?? "id",
+      );
+      return makePage(rows.slice(offset).map(toConversation), request.limit, cursorOf);
+    },
+    async listOpenings(conversationIds, limit) {
+      return conversationIds.flatMap((conversationId) =>
+        listInOrder(archive, conversationId)
+          .slice(0, 200)
+          .filter((row) => row.role === "user" && row.hidden_now === 0 && row.revises === null)
+          .slice(0, limit)
+          .map((row) => ({ conversationId, messageId: row.message_id })),
+      );
     },
     async readConversation(conversationId, owner) {
       const row = findOwned(archive, conversationId, owner);
@@ -172,7 +233,7 @@ export const readVerbs = (archive: MemoryArchive) =>
           .map((row) => {
             const isCounted = row.hidden_now === 0 && row.revises === null;
             const tokens = isCounted ? row.tokens : 0;
-            return [row.message_id, row.seq, row.position, tokens, row.created_at, row.role];
+            return [row.message_id, row.seq, row.position, tokens, row.created_at, row.role, row.dated];
           }),
       );
     },

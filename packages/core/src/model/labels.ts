@@ -1,0 +1,54 @@
+/**
+ * What a person says of a conversation to find it again: a name, tags, a pin, and whether lists leave it out. Nothing else depends on it: a
+ * conversation that is not listed is searched, folded and exported like any other.
+ */
+export interface Labels {
+  /** Shown instead of the agent's own title. */
+  readonly name: string | null;
+  readonly tags: readonly string[];
+  /** When it was pinned; lists show it first. */
+  readonly pinnedAt: number | null;
+  /** Since when lists leave it out. */
+  readonly unlistedAt: number | null;
+}
+
+/** What a request changes of the labels; the rest stays as it is. */
+export interface LabelUpdate {
+  /** Null takes the name away. */
+  readonly name?: string | null | undefined;
+  readonly addTags?: readonly string[] | undefined;
+  readonly removeTags?: readonly string[] | undefined;
+  readonly pinned?: boolean | undefined;
+  readonly unlisted?: boolean | undefined;
+}
+
+export const NO_LABELS: Labels = { name: null, tags: [], pinnedAt: null, unlistedAt: null };
+
+/** Longer names are cut: a list has no room for them. */
+const MAX_NAME_LENGTH = 200;
+const MAX_TAG_LENGTH = 50;
+const MAX_TAGS = 50;
+
+/** On one line, without spaces at its ends. */
+const tidy = (text: string, length: number): string =>
+  text.replaceAll("\0", "").replaceAll(/\s+/gu, " ").trim().slice(0, length).toWellFormed();
+
+/** The labels after a request. Tags are sorted, in small letters, and each is there once. */
+export function updateLabels(known: Labels, update: LabelUpdate, now: number): Labels {
+  const { name = known.name, addTags = [], removeTags = [], pinned, unlisted } = update;
+  const toTag = (text: string): string => tidy(text, MAX_TAG_LENGTH).toLowerCase();
+  const removed = new Set(removeTags.map(toTag));
+  const tags = new Set([...known.tags.filter((tag) => !removed.has(tag)), ...addTags.map(toTag)]);
+  tags.delete("");
+  return {
+    name: name === null ? null : tidy(name, MAX_NAME_LENGTH) || null,
+    tags: [...tags].toSorted().slice(0, MAX_TAGS),
+    pinnedAt: switchAt(known.pinnedAt, pinned, now),
+    unlistedAt: switchAt(known.unlistedAt, unlisted, now),
+  };
+}
+
+function switchAt(known: number | null, wanted: boolean | undefined, now: number): number | null {
+  if (wanted === undefined) return known;
+  return wanted ? (known ?? now) : null;
+}

@@ -1,0 +1,87 @@
+/**
+ * What a person calls a conversation, and which messages have a time of their own. Until now a line of a transcript that says no time had that
+ * of the line before it, or that of its import, and the list of conversations showed it.
+ *
+ * Whether a stored line was given a time is not known any more, so it follows from its bytes: one that carries none, in a session that an
+ * import wrote, has none of its own if what is stored is the time of the line before it or not earlier than the conversation itself.
+ */
+import { decodeBody, readOwnTime } from "@lossless/core/adapter";
+import type { Connection } from "../connection.ts";
+
+export const version = 22;
+
+export const sql = `
+ALTER TABLE conversations ADD COLUMN name TEXT;            -- what a person calls it
+ALTER TABLE conversations ADD COLUMN tags TEXT;            -- JSON list, or null
+ALTER TABLE conversations ADD COLUMN pinned_at INTEGER;    -- lists show it first
+ALTER TABLE conversations ADD COLUMN unlisted_at INTEGER;  -- lists leave it out; nothing else does
+ALTER TABLE messages ADD COLUMN dated INTEGER NOT NULL DEFAULT 1;  -- 0: nobody knows when it was said; created_at is a guess
+
+-- The column stands behind the body; this tells of it without reading bodies to their end.
+CREATE INDEX undated_messages ON messages (conversation_id) WHERE dated = 0;
+`;
+
+/** Sessions whose cursor an import wrote. */
+const IMPORTED =
+  "SELECT session_ref FROM sessions WHERE json_valid(cursor) AND json_type(cursor, '$.import') = 'text'";
+const ROWS = `
+  SELECT m.message_id, m.seq, m.created_at, m.body, m.encoding, c.created_at AS begun_at,
+         EXISTS (SELECT 1 FROM message_parts p WHERE p.message_id = m.message_id AND p.type = 'payload') AS is_cut
+  FROM messages m JOIN conversations c USING (conversation_id)
+  WHERE m.session_ref = ?1 AND m.forgotten_at IS NULL AND m.seq > ?2 AND m.conversation_id = ?3 ORDER BY m.seq LIMIT ?4`;
+const PLACES = "SELECT DISTINCT conversation_id AS id FROM messages WHERE session_ref = ?";
+const RECOUNT = `
+  UPDATE conversations SET
+    first_at = (SELECT min(m.created_at) FROM messages m WHERE m.conversation_id = conversations.conversation_id AND m.dated = 1),
+    last_at = (SELECT max(m.created_at) FROM messages m WHERE m.conversation_id = conversations.conversation_id AND m.dated = 1)
+  WHERE conversation_id IN (SELECT DISTINCT conversation_id FROM messages WHERE dated = 0)`;
+const PAGE = 500;
+/** An import prepares a line a moment before the conversation begins. */
+const AHEAD_MS = 60_000;
+
+interface StoredLine {
+  readonly message_id: number;
+  readonly created_at: number;
+  readonly body: Uint8Array;
+  readonly encoding: number;
+  readonly begun_at: number;
+  readonly is_cut: number;
+}
+
+/** After `sql`: marks the lines without a time of their own, and counts the first and last time again. */
+export function finish(connection: Connection, onProgress: (done: number, total: number) => void): void {
+  const sessions = connection.all<{ session_ref: number }>(IMPORTED);
+  for (const [index, { session_ref }] of sessions.entries()) {
+    for (const { id } of connection.all<{ id: number }>(PLACES, session_ref))
+      markLines(connection, session_ref, id);
+    onProgress(index + 1, sessions.length);
+  }
+  if (sessions.length > 0) connection.exec(RECOUNT);
+}
+
+function markLines(connection: Connection, sessionRef: number, conversationId: number): void {
+  let last: number | null = null;
+  let seq = 0;
+  for (;;) {
+    const rows = connection.all<StoredLine & { seq: number }>(ROWS, sessionRef, seq, conversationId, PAGE);
+    const undated: number[] = [];
+    for (const row of rows) {
+      if (isUndated(row, last)) undated.push(row.message_id);
+      else last = row.created_at;
+    }
+    if (undated.length > 0)
+      connection.run(
+        "UPDATE messages SET dated = 0 WHERE message_id IN (SELECT value FROM json_each(?))",
+        JSON.stringify(undated),
+      );
+    const end = rows.at(-1);
+    if (!end || rows.length < PAGE) return;
+    seq = end.seq;
+  }
+}
+
+function isUndated(row: StoredLine, last: number | null): boolean {
+  const isGuess = row.created_at === last || row.created_at >= row.begun_at - AHEAD_MS;
+  // Where a payload was cut out, the time may have been cut out with it.
+  return isGuess && row.is_cut === 0 && readOwnTime(decodeBody(row)) === undefined;
+}
