@@ -11,19 +11,39 @@ import { basename, join } from "node:path";
 
 import { EngineError } from "@lossless/core";
 
+import { ANTIGRAVITY } from "../formats/antigravity.ts";
 import { CLAUDE_CODE } from "../formats/claude-code.ts";
 import { CODEX } from "../formats/codex.ts";
+import { COPILOT } from "../formats/copilot.ts";
+import { CURSOR } from "../formats/cursor.ts";
+import { DROID } from "../formats/droid.ts";
 import { nameLine } from "./event-ids.ts";
 import { parseLine, type TranscriptFormat } from "../formats/format.ts";
 import type { FormatName } from "../formats/names.ts";
 import { GEMINI_CLI } from "../formats/gemini-cli.ts";
+import { GROK } from "../formats/grok.ts";
+import { KIMI } from "../formats/kimi.ts";
+import { OPENAI } from "../formats/openai.ts";
 import { readLines, type Line, type ReadLinesOptions } from "./lines.ts";
 import { isOpenCodeStorage } from "../formats/opencode.ts";
-import { OTHER_AGENTS } from "../formats/other-agents.ts";
 import { PI_SESSION } from "../formats/pi-session.ts";
+import { QWEN } from "../formats/qwen.ts";
 
-/** Formats of lines. */
-const FORMATS: readonly TranscriptFormat[] = [CLAUDE_CODE, PI_SESSION, CODEX, GEMINI_CLI, ...OTHER_AGENTS];
+/** Formats of lines, the most particular first: what the last ones accept, others write too. */
+const FORMATS: readonly TranscriptFormat[] = [
+  CLAUDE_CODE,
+  PI_SESSION,
+  CODEX,
+  GEMINI_CLI,
+  QWEN,
+  KIMI,
+  DROID,
+  COPILOT,
+  CURSOR,
+  ANTIGRAVITY,
+  GROK,
+  OPENAI,
+];
 
 /** Endings of files that are looked at in a folder: lines, documents, archives. */
 const KNOWN_ENDINGS = [".jsonl", ".json", ".traj", ".lcmx", ".lcmx.zst"];

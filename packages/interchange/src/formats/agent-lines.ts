@@ -1,0 +1,68 @@
+/**
+ * What formats share whose lines need little explaining: a file of each says how to know a line, where the session's id stands, which
+ * lines are messages, and how they are linked. All keep every line; what is no message is hidden.
+ */
+import { isObject, type JsonObject } from "@lossless/core/formats";
+
+import { readId, readParentId, readText, readTime } from "./format.ts";
+import type { EntryFacts, Recognition, ToldOrigin, TranscriptFormat } from "./format.ts";
+import type { FormatName } from "./names.ts";
+
+interface AgentLines {
+  readonly name: FormatName;
+  readonly title: string;
+  readonly recognise: (entry: JsonObject) => Recognition;
+  /** The session a line names; nothing for most lines. */
+  readonly session?: (entry: JsonObject) => unknown;
+  readonly isMessage: (entry: JsonObject) => boolean;
+  readonly id?: (entry: JsonObject) => unknown;
+  /** Given where going back in the session starts a branch at an older entry. */
+  readonly parentId?: (entry: JsonObject) => unknown;
+  readonly isHeader?: (entry: JsonObject) => boolean;
+  readonly time?: (entry: JsonObject) => unknown;
+}
+
+export const yes = (condition: boolean, how: Recognition = "certain"): Recognition =>
+  condition ? how : "no";
+export const isText = (value: unknown): value is string => typeof value === "string";
+export const holdsRole = (value: unknown): boolean => isObject(value) && isText(value["role"]);
+/** A format from how its lines are to be read. */
+export function defineAgentLines(agent: AgentLines): TranscriptFormat {
+  const { name, title, recognise } = agent;
+  const readFacts = (entry: JsonObject): EntryFacts => {
+    const isHeader = agent.isHeader?.(entry) ?? false;
+    return {
+      id: readId(agent.id?.(entry)),
+      parentId: agent.parentId === undefined ? undefined : readParentId(agent.parentId(entry)),
+      createdAt: readTime(agent.time?.(entry) ?? entry["timestamp"]),
+      hidden: agent.isMessage(entry) ? [] : ["meta"],
+      treeRole: isHeader ? "header" : agent.parentId === undefined ? "none" : "entry",
+      isPrompt: false,
+    };
+  };
+  return {
+    name,
+    title,
+    branchRule: "path",
+    namesSession: agent.session !== undefined,
+    recognise,
+    readSession: (entry) => {
+      const id = readId(agent.session?.(entry));
+      return id === undefined ? null : { id, isSubAgent: false };
+    },
+    readFacts,
+    readOrigin,
+  };
+}
+
+/** Most of them use the same words, on the line or below `data`; Copilot has a `context` of its own. */
+function readOrigin(entry: JsonObject): ToldOrigin {
+  const data = isObject(entry["data"]) ? entry["data"] : {};
+  const context = isObject(data["context"]) ? data["context"] : {};
+  return {
+    folder: readText(entry["cwd"]) ?? readText(context["cwd"]),
+    branch: readText(entry["gitBranch"]) ?? readText(context["branch"]),
+    title: readText(entry["sessionTitle"]),
+    model: readText(entry["model"]) ?? readText(data["chosenModel"]) ?? readText(data["newModel"]),
+  };
+}
