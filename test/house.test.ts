@@ -54,6 +54,15 @@ test("values of SQL get their type in one place of the adapter", () => {
   expect(casts).toEqual([]);
 });
 
+/** `{ …(x === undefined ? {} : { x }) }`: `x` alone says the same, and `given` where a member must be absent. */
+const CONDITIONAL_SPREAD = /\.\.\.\([^()]* === (?:undefined|null) \? \{\} : \{ [\w"-]+(?:: [\w.]+)? \}\)/;
+test("members that may be missing are not spread by a condition", () => {
+  const spreads = files
+    .filter((path) => /^(?:packages\/[^/]+\/(?:src|page)|bench|scripts)\/.*\.ts$/.test(path))
+    .filter((path) => CONDITIONAL_SPREAD.test(readProjectFile(path)));
+  expect(spreads).toEqual([]);
+});
+
 const WRITE = /\b(?:INSERT INTO|REPLACE INTO|UPDATE|DELETE FROM)\s+(\w+|\$\{[^}]*\})/g;
 /** Tables that `verify` proves and that an adapter may still write by itself, and why. */
 const WRITTEN_BY_ADAPTERS: Readonly<Record<string, string>> = {

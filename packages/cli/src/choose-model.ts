@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { nameModel } from "@lossless/core";
 import type { Invocation, Model } from "./invocation.ts";
-import { usageError } from "@lossless/core/doors";
+import { given, usageError } from "@lossless/core/doors";
 
 export interface ModelOptions {
   /** A name with `--model`, false with `--no-model`, true without either. */
@@ -23,10 +23,8 @@ export function addModelOptions(command: Command): Command {
 export async function chooseModel(invocation: Invocation, options: ModelOptions): Promise<Model | null> {
   const { model, provider, baseUrl } = options;
   if (model === false) return null;
-  invocation.override({
-    ...(typeof model === "string" ? { summaryModel: model } : {}),
-    ...(provider === undefined ? {} : { summaryProvider: provider }),
-  });
+  const summaryModel = typeof model === "string" ? model : undefined;
+  invocation.override(given({ summaryModel, summaryProvider: provider }));
   const { settings, locations } = await invocation.settings();
   const { openComplete } = await import("@lossless/models");
   const { listCandidates } = await import("@lossless/core");

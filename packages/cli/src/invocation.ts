@@ -5,7 +5,7 @@
 import type { Command } from "commander";
 import { EngineError, hidePassword } from "@lossless/core";
 import type { Complete, Embed, Engine, ModelRef } from "@lossless/core";
-import { EXIT_CANCELLED } from "@lossless/core/doors";
+import { EXIT_CANCELLED, given } from "@lossless/core/doors";
 import { printNote, printResult } from "./output.ts";
 import type { Result } from "./output.ts";
 import type { LoadedSettings } from "./config-file.ts";
@@ -79,7 +79,7 @@ export class Invocation {
 
   async #loadSettings(): Promise<LoadedSettings> {
     const { loadSettings } = await import("./config-file.ts");
-    const typed = { ...this.#typed, ...(this.#db === undefined ? {} : { databasePath: this.#db }) };
+    const typed = { ...this.#typed, ...given({ databasePath: this.#db }) };
     const source = Object.keys(this.#typed).length === 0 ? "--db" : "the command line";
     const options = Object.keys(typed).length === 0 ? {} : { options: { source, config: typed } };
     const loaded = await loadSettings({ env: process.env, ...options });

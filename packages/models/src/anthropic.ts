@@ -1,5 +1,5 @@
 /** Anthropic's Messages API. */
-import { isObject } from "@lossless/core/doors";
+import { given, isObject } from "@lossless/core/doors";
 import { sumCounts, type Answer } from "./answer.ts";
 import type { Dialect } from "./dialect.ts";
 import { classifyStreamError, makeFailure, readProviderError } from "./failures.ts";
@@ -10,7 +10,7 @@ export const anthropic: Dialect = {
 
   authorize: ({ apiKey }) => ({
     "anthropic-version": "2023-06-01",
-    ...(apiKey === null ? {} : { "x-api-key": apiKey }),
+    ...given({ "x-api-key": apiKey ?? undefined }),
   }),
 
   buildBody: (_endpoint, model, request) => ({
@@ -19,7 +19,7 @@ export const anthropic: Dialect = {
     system: request.system,
     messages: [{ role: "user", content: request.user }],
     stream: true,
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    temperature: request.temperature,
   }),
 
   takeEvent(answer, event) {

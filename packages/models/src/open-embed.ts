@@ -3,7 +3,7 @@
  * OpenAI; or a model on this machine (`local-embed.ts`). Both the address and the model must be named in the settings; nothing is sent anywhere before. A key goes only where it belongs.
  */
 import type { Embed, EmbedRequest, EmbedResult, Settings } from "@lossless/core";
-import { isObject } from "@lossless/core/doors";
+import { given, isObject } from "@lossless/core/doors";
 import type { Environment } from "@lossless/core/settings";
 import { sumCounts, type Answer } from "./answer.ts";
 import type { Dialect, Endpoint, RequestBody } from "./dialect.ts";
@@ -103,7 +103,7 @@ async function embed(plan: CallPlan, request: EmbedRequest, signal: AbortSignal)
       url: endpoint.baseUrl,
       headers: {
         accept: "application/json",
-        ...(endpoint.apiKey === null ? {} : { authorization: `Bearer ${endpoint.apiKey}` }),
+        ...given({ authorization: endpoint.apiKey === null ? undefined : `Bearer ${endpoint.apiKey}` }),
       },
       body: speech.buildBody(request.model, texts),
       stallMs,

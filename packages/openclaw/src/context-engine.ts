@@ -8,6 +8,7 @@
 
 import { nameModel, RECALL_GUIDANCE } from "@lossless/core";
 import type { SessionRef, Settings } from "@lossless/core";
+import { given } from "@lossless/core/doors";
 import { resolveThreshold } from "@lossless/core/settings";
 import { Attempt, readModel, type Snapshot } from "./assemble/attempt.ts";
 import type { CatchUpResult } from "./capture/catch-up.ts";
@@ -186,8 +187,7 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
     const tools = new Set(availableTools ?? []);
     const memory = parts.describeMemory({
       availableTools: tools,
-      ...(citationsMode === undefined ? {} : { citationsMode }),
-      ...(sessionKey === undefined ? {} : { agentSessionKey: sessionKey }),
+      ...given({ citationsMode, agentSessionKey: sessionKey }),
     });
     const own = tools.has("lcm_grep") ? RECALL_GUIDANCE : FOLDING_GUIDE;
     return [own, memory ?? ""].filter((text) => text !== "").join("\n\n");

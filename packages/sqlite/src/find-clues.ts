@@ -3,7 +3,7 @@
  * whole is listed as far as asked, its frequency estimated, and can be tested for single documents afterwards. Where the literals of a
  * regular expression can stand, the blocks of words tell.
  */
-import { EngineError, must, toListing } from "@lossless/core/adapter";
+import { EngineError, given, must, toListing } from "@lossless/core/adapter";
 import type { SpellingDoubt } from "@lossless/core/adapter";
 import type {
   ClueRequest,
@@ -166,10 +166,12 @@ function makeLister(connection: Connection, { kind, scope, limit }: ClueRequest,
     low,
     high,
     limit: limit + 1,
-    ...(filters.conversations ? { conversations: facts.conversations } : {}),
-    ...(scope.since === undefined ? {} : { since: scope.since }),
-    ...(scope.before === undefined ? {} : { before: scope.before }),
-    ...(scope.role === undefined || kind === "summary" ? {} : { role: scope.role }),
+    ...given({
+      conversations: filters.conversations ? facts.conversations : undefined,
+      since: scope.since,
+      before: scope.before,
+      role: kind === "summary" ? undefined : scope.role,
+    }),
   };
   // Thousands of ids come as one text: rows one by one would cost several times what finding them costs.
   const sql = `

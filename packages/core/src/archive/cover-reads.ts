@@ -127,7 +127,7 @@ export const toReserve = (
   isRoot: row.is_root === 1,
   isStale: row.stale === 1,
   held,
-  ...(row.made_at_seq >= epochSeq ? { madeAtSeq: row.made_at_seq } : {}),
+  madeAtSeq: row.made_at_seq >= epochSeq ? row.made_at_seq : undefined,
 });
 
 /** Where an item of a cover ends, and what it stands for. */

@@ -3,6 +3,7 @@ import type { Debt, FoldingStore, Guard } from "../store/folding.ts";
 import type { ForkItem } from "../store/forks.ts";
 import type { Family, RecallStore } from "../store/recall.ts";
 import type { DoubtfulSummary, ImportedPart, RepairStore } from "../store/repair.ts";
+import { given } from "../text/json-object.ts";
 import { toDebt, toDoubtful, toForkItem, toImported } from "./nouns.ts";
 import { Pages, readRows } from "./pages.ts";
 import type { ColumnOf, PagesOf } from "./pages.ts";
@@ -143,7 +144,7 @@ export function* planListPublished({
       "content",
     ],
     order: ["summary_id"],
-    where: { state: "cover", ...(conversationId === undefined ? {} : { conversation_id: conversationId }) },
+    where: { state: "cover", ...given({ conversation_id: conversationId }) },
     after: [after],
     limit,
   });

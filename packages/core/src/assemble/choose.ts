@@ -364,7 +364,7 @@ function showPick(pick: Pick, costs: LineCosts): ChosenItem[] {
     earliestAt: null,
     latestAt: null,
     reason: lacks === null ? pick.reason : `${pick.reason}, ${describeLack(lacks.messages)}`,
-    ...(lacks === null ? {} : { lacks: lacks.messages }),
+    lacks: lacks?.messages,
   };
   return [showPart(item, pick.messages)];
 }

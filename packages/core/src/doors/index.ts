@@ -20,7 +20,7 @@ export type { SerializedError } from "../engine/thread-messages.ts";
 
 // Words
 export { findNearest } from "../text/nearest.ts";
-export { isObject, parseObject } from "../text/json-object.ts";
+export { given, isObject, parseObject } from "../text/json-object.ts";
 export { findDay } from "../summarize/time-of-day.ts";
 export { diffLines, renderDiff } from "./diff.ts";
 export type { DiffLine } from "./diff.ts";

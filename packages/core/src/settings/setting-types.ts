@@ -4,7 +4,7 @@
  * Schema. Pure; nothing here knows a key.
  */
 import { isAbsolute } from "node:path";
-import { isObject } from "../text/json-object.ts";
+import { given, isObject } from "../text/json-object.ts";
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -120,12 +120,7 @@ function numeric(
   return {
     name,
     limits,
-    schema: {
-      type: schemaType,
-      ...(min === undefined ? {} : { minimum: min }),
-      ...(above === undefined ? {} : { exclusiveMinimum: above }),
-      ...(max === undefined ? {} : { maximum: max }),
-    },
+    schema: { type: schemaType, ...given({ minimum: min, exclusiveMinimum: above, maximum: max }) },
     isPath: false,
     check,
     parse(text) {

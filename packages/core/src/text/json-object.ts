@@ -17,3 +17,11 @@ export function parseObject(text: string): Record<string, unknown> | null {
     return null;
   }
 }
+
+/** The members that have a value: hosts, headers, statements and schemas tell one that is absent from one that is undefined. */
+export function given<Members extends object>(
+  members: Members,
+): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
+  const present = Object.entries(members).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(present) as { [Name in keyof Members]?: Exclude<Members[Name], undefined> };
+}

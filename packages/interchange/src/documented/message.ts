@@ -25,7 +25,7 @@ export function renderMessageEvent({ message, parts }: MessageRows): Buffer {
       parts.length === 0
         ? (textOf(message, "content") ?? "")
         : parts.map((part, index) => readBlock(part, metadata[index] ?? null, role)),
-    ...(createdAt === null ? {} : { timestamp: createdAt }),
+    timestamp: createdAt ?? undefined,
     ...readModel(metadata[0] ?? null),
     [ROWS_KEY]: { message, parts },
   };
@@ -83,9 +83,9 @@ function readToolFrame(parts: readonly SourceRow[], metadata: readonly (JsonObje
     first?.["toolName"] ?? parts.map((part) => textOf(part, "tool_name")).find((id) => id !== null);
   const isError = first?.["isError"];
   return {
-    ...(typeof callId === "string" ? { toolCallId: callId } : {}),
-    ...(typeof name === "string" ? { toolName: name } : {}),
-    ...(typeof isError === "boolean" ? { isError } : {}),
+    toolCallId: typeof callId === "string" ? callId : undefined,
+    toolName: typeof name === "string" ? name : undefined,
+    isError: typeof isError === "boolean" ? isError : undefined,
   };
 }
 
@@ -104,9 +104,7 @@ const readObject = (text: string | null): JsonObject | null =>
 
 /** A row of another table as a hidden event. */
 export function renderRowEvent(table: string, row: SourceRow, content?: unknown): Buffer {
-  return Buffer.from(
-    JSON.stringify({ [ROWS_KEY]: { table, row }, ...(content === undefined ? {} : { content }) }),
-  );
+  return Buffer.from(JSON.stringify({ [ROWS_KEY]: { table, row }, content }));
 }
 
 /** Several short rows of a table as one hidden event. */

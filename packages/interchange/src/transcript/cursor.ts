@@ -94,7 +94,7 @@ export function renderCursor(
     version: VERSION,
     cursor,
     ...(Object.keys(files).length === 0 ? {} : { files }),
-    ...(relabelledTo === null ? {} : { relabelledTo }),
+    relabelledTo: relabelledTo ?? undefined,
     ...(Object.keys(relinked).length === 0 ? {} : { relinked }),
   });
 }

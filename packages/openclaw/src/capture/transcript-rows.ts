@@ -10,6 +10,7 @@
 import { setImmediate } from "node:timers/promises";
 import { POSITION_STEP } from "@lossless/core";
 import type { HiddenReason } from "@lossless/core";
+import { given } from "@lossless/core/doors";
 import type { AgentMessage } from "../host/host.ts";
 import { UNREAD, type ReaderState } from "./reader-state.ts";
 import type { RawEvent, ReadPage, TranscriptPage, TranscriptReader, TranscriptTarget } from "./transcript.ts";
@@ -248,7 +249,7 @@ function readMessage(event: RawEvent): AgentMessage | undefined {
   return {
     role: "custom",
     ...content,
-    ...(timestamp === undefined ? {} : { timestamp: readTime(timestamp) }),
+    ...given({ timestamp: timestamp === undefined ? undefined : readTime(timestamp) }),
   };
 }
 

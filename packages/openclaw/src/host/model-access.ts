@@ -7,6 +7,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { nameModel, parseModelRef } from "@lossless/core";
 import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core";
+import { given } from "@lossless/core/doors";
 import type { CompleteFailureKind } from "@lossless/core/ports";
 import type { HostModels } from "../doctor-contract.ts";
 import type { HostLlm, HostSubagents, LlmAnswer, LlmParams, SessionParams } from "./host.ts";
@@ -175,12 +176,14 @@ async function ask(
 ): Promise<CompleteResult | typeof TAKEN_BACK> {
   try {
     const params: LlmParams = {
-      ...(request.model === null ? {} : { model: nameModel(request.model) }),
       systemPrompt: request.system,
       messages: [{ role: "user", content: request.user }],
       maxTokens: request.maxTokens,
-      ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-      ...(request.allowReasoning === true ? {} : { reasoning: "off" }),
+      ...given({
+        model: request.model === null ? undefined : nameModel(request.model),
+        temperature: request.temperature,
+        reasoning: request.allowReasoning === true ? undefined : "off",
+      }),
       purpose: `lossless-claw ${request.purpose}`,
       signal,
     };

@@ -3,6 +3,7 @@
  */
 
 import type { SessionRef, Settings } from "@lossless/core";
+import { given } from "@lossless/core/doors";
 import { compileSessionPatterns } from "@lossless/core/settings";
 import type { SessionParams } from "./host.ts";
 import type { TranscriptTarget } from "../capture/transcript.ts";
@@ -21,7 +22,7 @@ export function readAddress(params: SessionParams): SessionAddress {
   const storePath = params.sessionTarget?.storePath;
   return {
     session: { key: sessionKey, id: sessionId, owner: agentId },
-    target: { agentId, sessionKey, sessionId, ...(storePath === undefined ? {} : { storePath }) },
+    target: { agentId, sessionKey, sessionId, ...given({ storePath }) },
   };
 }
 

@@ -66,7 +66,7 @@ async function runClean(invocation: Invocation, options: CleanOptions): Promise<
     data: {
       applied: done !== null,
       items: found.map((row) => ({ ...toConversationJson(row), kind: row.kind })),
-      ...(done === null ? {} : done),
+      ...done,
     },
     text: () => renderFound(found, done?.receipt ?? null, settings.timezone),
   });

@@ -72,7 +72,8 @@ async function runImports(
         summaries,
       })),
       keep,
-      ...(result === null ? {} : { removed: result.removed, copyPath: result.copyPath }),
+      removed: result?.removed,
+      copyPath: result?.copyPath,
     },
     text: () => renderPlan(plan, result),
   });
