@@ -475,6 +475,7 @@ export class PlanReads implements Reads {
   }
 
   rows(query: KeysQuery): Values[] {
+    if (query.keys.length === 0) return [];
     const { sql, values } = renderKeys(query);
     return this.#connection.all<Values>(sql, ...values);
   }

@@ -560,8 +560,8 @@ export class MemoryArchive implements Reads {
     const found = [...new Set(keys)].flatMap((key) =>
       this.tableOf(table).select({ [column]: key, ...where }),
     );
-    const points = (row: Values): Value[] => order.map((name) => row[name] ?? null);
-    return found.sort((a, b) => compareRows(a, points(b), order)).map((row) => pick(row, columns));
+    const valuesOf = (row: Values): Value[] => order.map((name) => row[name] ?? null);
+    return found.sort((a, b) => compareRows(a, valuesOf(b), order)).map((row) => pick(row, columns));
   }
 
   count(table: TableName, where: Values): number {
@@ -570,8 +570,8 @@ export class MemoryArchive implements Reads {
 
   #select(table: TableName, where: Values, order: readonly string[]): Values[] {
     const rows = this.tableOf(table).select(where);
-    const points = (row: Values): Value[] => order.map((column) => row[column] ?? null);
-    return order.length === 0 ? rows : rows.sort((a, b) => compareRows(a, points(b), order));
+    const valuesOf = (row: Values): Value[] => order.map((column) => row[column] ?? null);
+    return order.length === 0 ? rows : rows.sort((a, b) => compareRows(a, valuesOf(b), order));
   }
 
   content(blob: string): Uint8Array | null {

@@ -23,7 +23,8 @@ import { answerHeads, Heads } from "./heads.ts";
 import type { HeadSource } from "./heads.ts";
 import { EVENT_KIND, KnownEvents } from "./identity.ts";
 import type { Changed } from "./identity.ts";
-import { noteImported } from "./imports.ts";
+import { askNoted, noteImported } from "./imports.ts";
+import type { Noted } from "./imports.ts";
 import { describeAsStored } from "./known-files.ts";
 import { addParts, addRedaction, describeFile, recordFile } from "./message-rows.ts";
 import type { PayloadPart } from "./message-rows.ts";
@@ -88,7 +89,7 @@ export function* planAppend(request: AppendPlanRequest): Plan<AppendPlanResult> 
   if (request.origin)
     saveOrigin(changes, conversationId, answers.origin, tellableOrigin(request.origin, results));
   heads.save(now);
-  if (request.import) yield* noteImported(changes, request.import, batch.stored);
+  if (request.import) noteImported(changes, request.import, batch.stored, answers.noted);
   return changes.done({ conversationId, results, duplicateTurn: false });
 }
 
@@ -103,6 +104,8 @@ interface Answers extends HeadSource {
   readonly cacheUsage: ReadonlyMap<number, Row<"cache_usage">>;
   /** Of the conversation the session is in. */
   readonly origin: OriginRow | undefined;
+  /** What the import brought in before this batch. */
+  readonly noted: readonly Noted[];
 }
 
 const ORIGIN_COLUMNS = ["conversation_id", ...ORIGIN_FIELDS] as const;
@@ -110,7 +113,7 @@ type OriginRow = Pick<Row<"conversations">, (typeof ORIGIN_COLUMNS)[number]>;
 
 /** Asks for what is only known to be needed once the place and the versions are known. */
 function* askRest(
-  { events, origin }: AppendPlanRequest,
+  { events, origin, import: mark }: AppendPlanRequest,
   found: SessionPlacements,
   versions: readonly Version[],
   messageIds: readonly number[],
@@ -132,9 +135,10 @@ function* askRest(
   }
   const others = [...used].filter((id) => id !== found.head?.conversation_id);
   const from = origin && found.head ? [found.head.conversation_id] : [];
-  const isEnough = !isNew && others.length + fileIds.size + reporting.size + from.length === 0;
-  const [rows, files, usage, origins, sessionIds, conversationIds] = isEnough
-    ? [[], [], [], [], [], []]
+  const isEnough =
+    !isNew && mark === undefined && others.length + fileIds.size + reporting.size + from.length === 0;
+  const [rows, files, usage, origins, noted, sessionIds, conversationIds] = isEnough
+    ? [[], [], [], [], [], [], []]
     : yield* together(
         read.lockHeads(others),
         read.files([...fileIds]),
@@ -147,6 +151,7 @@ function* askRest(
           column: "conversation_id",
           keys: from,
         }),
+        askNoted(mark, [...used]),
         read.ids("sessions", found.session ? 0 : 1),
         read.ids("conversations", isNew ? 1 : 0),
       );
@@ -160,6 +165,7 @@ function* askRest(
     files: new Map(files.map((file) => [file.file_id, file])),
     cacheUsage: new Map(usage.map((row) => [row.conversation_id, row])),
     origin: (origins as OriginRow[])[0],
+    noted: noted as Noted[],
   };
 }
 

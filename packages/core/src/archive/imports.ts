@@ -1,20 +1,33 @@
 /** The record of imports: how many messages each brought into which conversation, written in the transaction that stores them. */
 import type { ImportMark } from "../model/message.ts";
 import { Changes } from "./changes.ts";
-import { readRows } from "./pages.ts";
-import type { Asking, Plan } from "./plan.ts";
+import { read } from "./plan.ts";
+import type { Plan, Question } from "./plan.ts";
+import type { Row } from "./tables.ts";
+
+export type Noted = Pick<Row<"imports">, "conversation_id" | "messages">;
+
+/** What an import brought into these conversations so far. */
+export const askNoted = (
+  mark: ImportMark | undefined,
+  conversationIds: readonly number[],
+): Question<"rows"> =>
+  read.rows({
+    table: "imports",
+    columns: ["conversation_id", "messages"],
+    where: { import_id: mark?.importId ?? "" },
+    order: [],
+    column: "conversation_id",
+    keys: mark ? conversationIds : [],
+  });
 
 /** Adds rows of messages, by their conversation, to what is noted of an import. */
-export function* noteImported(
+export function noteImported(
   changes: Changes,
   { importId: import_id, source, at }: ImportMark,
   stored: ReadonlyMap<number, number>,
-): Asking<void> {
-  if (stored.size === 0) return;
-  const noted = yield* readRows("imports", ["import_id", "conversation_id", "messages"], {
-    column: "import_id",
-    keys: [import_id],
-  });
+  noted: readonly Noted[],
+): void {
   for (const [conversation_id, count] of stored) {
     const known = noted.find((row) => row.conversation_id === conversation_id);
     if (known)
@@ -25,6 +38,7 @@ export function* noteImported(
 
 export function* planNoteImported(mark: ImportMark, conversationId: number, messages: number): Plan<null> {
   const changes = new Changes();
-  yield* noteImported(changes, mark, new Map([[conversationId, messages]]));
+  const noted = (yield* askNoted(mark, [conversationId])) as Noted[];
+  noteImported(changes, mark, new Map([[conversationId, messages]]), noted);
   return changes.done(null);
 }

@@ -272,7 +272,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
         import: isImport ? mark : undefined,
         origin: random.below(2) === 0 ? { agent: "a", branch: `b${random.below(3)}` } : undefined,
       },
-      isOrdinary && isKnown ? (isImport ? 3 : 2) : 8,
+      isOrdinary && isKnown ? 2 : 8,
     );
   };
   const makeText = (name: string, k: number) => ({
