@@ -1,5 +1,5 @@
 /** The command line on an archive in a PostgreSQL server: the same commands, and no word of the password. */
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { afterAll, expect, test } from "vitest";
@@ -9,6 +9,10 @@ const folder = makeFolder();
 afterAll(() => folder.remove());
 const lcm = createRunner(folder.path);
 const PASSWORD = "sesame-4711";
+
+interface Findings {
+  readonly data: { readonly findings: readonly { readonly code: string }[] };
+}
 
 /** Everything that is written below a folder, names included. */
 const readAll = (path: string): string =>
@@ -20,6 +24,37 @@ const readAll = (path: string): string =>
     .join("\n");
 
 describePostgres("lcm on PostgreSQL", (server) => {
+  test("writes one state as a backup, which any database imports; the receipt of forgetting names it", async () => {
+    const address = await server.createDatabase();
+    const run = async (...args: string[]): Promise<string> => {
+      const { status, stdout, stderr } = await lcm(args);
+      expect({ args, status, stderr }).toMatchObject({ status: 0 });
+      return stdout.toString();
+    };
+    await run("import", SAMPLE, "--db", address);
+    await run("compact", "--conversation", "1", "--budget", "2000", "--no-model", "--db", address);
+    const made = JSON.parse(await run("backup", "--json", "--db", address)) as { data: { path: string } };
+    const { path } = made.data;
+    expect(await run("backup", "list", "--db", address)).toContain(path);
+    const restored = join(folder.path, "restored.db");
+    await run("import", path, "--db", restored);
+    const [one, two] = ["one.lcmx", "two.lcmx"].map((name) => join(folder.path, name)) as [string, string];
+    await run("export", "--out", one, "--db", address);
+    await run("export", "--out", two, "--db", restored);
+    expect(readFileSync(two).equals(readFileSync(one))).toBe(true);
+    const again = await lcm(["backup", "--out", path, "--db", address]);
+    expect(again.stderr).toContain("something is there already");
+    const preview = await run("forget", "--message", "msg_2", "--db", address);
+    expect(preview).toContain("lcm backup writes an archive file first");
+    const receipt = await run("forget", "--message", "msg_2", "--apply", "--db", address);
+    expect(receipt).toContain(`${path} (may hold it)`);
+    expect(receipt).toContain("the write-ahead log");
+    const kept = JSON.parse(await run("backup", "--keep", "1", "--json", "--db", address)) as {
+      data: { removed: string[] };
+    };
+    expect(kept.data.removed).toEqual([path]);
+  });
+
   test("imports, folds, finds, exports, forgets and proves; the password appears nowhere", async () => {
     const address = (await server.createDatabase()).replace("@", `:${PASSWORD}@`);
     const archive = join(folder.path, "all.lcmx");
@@ -59,6 +94,13 @@ describePostgres("lcm on PostgreSQL", (server) => {
     const settings = { env: { OPENCLAW_STATE_DIR: join(folder.path, "configured") } };
     await lcm(["config", "set", "databasePath", address.replace(`:${PASSWORD}`, "")], settings);
     expect((await lcm(["status"], settings)).stdout.toString()).toContain("postgres://");
+    const spool = join(folder.path, "state", "lcm-spool");
+    mkdirSync(spool, { recursive: true, mode: 0o755 });
+    writeFileSync(join(spool, "turn.json"), "{}", { mode: 0o600 });
+    utimesSync(join(spool, "turn.json"), 0, 0);
+    const found = JSON.parse(await run("doctor", "--json", "--db", address)) as Findings;
+    expect(found.data.findings.map(({ code }) => code)).toEqual(["spool_waiting", "permissions_wide"]);
+    rmSync(spool, { recursive: true });
     const restoring = await lcm(["restore", folder.path, "--db", address]);
     expect(restoring.stderr).toContain("cannot restore a database on a server");
     const wrong = await lcm(["status", "--db", address.replace(/host=[^&]*/, "host=/nowhere")]);

@@ -17,7 +17,7 @@ export { NO_LABELS } from "./model/labels.ts";
 export { NO_ORIGIN } from "./model/origin.ts";
 export { hiddenMask } from "./model/message.ts";
 export type { ByteRange, ImportMark } from "./model/message.ts";
-export { findFreeName, formatStamp } from "./repair/backup.ts";
+export { findFreeName, formatStamp } from "./repair/copy-names.ts";
 export { APPLICATION_ID } from "./store/application-id.ts";
 export { nameLocally } from "./settings/local-name.ts";
 export { nameAdoptionFolder, recordCopy } from "./store/copies.ts";

@@ -6,9 +6,10 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-import { EngineError, isServerAddress, makeImportId, settleAddress } from "@lossless/core";
+import { EngineError, makeImportId, settleAddress } from "@lossless/core";
 import type { Settings } from "@lossless/core";
 import { deriveMessage, nameLocally, recordCopy } from "@lossless/core/formats";
+import type { SnapshotCounts, SnapshotRequest } from "@lossless/core/repair";
 import { filesDirBeside, parseAddress } from "@lossless/core/ports";
 import type { OpenStore, Store } from "@lossless/core/ports";
 
@@ -18,7 +19,8 @@ import { importDocumented } from "./documented/import.ts";
 import type { DocumentedImportResult } from "./documented/import.ts";
 import { isOpenCodeDatabase } from "./formats/opencode-database.ts";
 import { isSqliteFile } from "./documented/source.ts";
-import { exportArchive, type ExportOptions, type ExportResult } from "./archive/export-archive.ts";
+import { exportArchive } from "./archive/export-archive.ts";
+import type { ExportOptions, ExportProgress, ExportResult } from "./archive/export-archive.ts";
 import { exportText } from "./formats/export-text.ts";
 import type { ExportFormat } from "./formats/names.ts";
 import { importArchive, isArchive } from "./archive/import-archive.ts";
@@ -158,8 +160,7 @@ export async function migrate(request: MigrateRequest, openStore: OpenStore): Pr
     }
     const target = await openLocation(openStore, to, { readOnly: false, create: true });
     try {
-      if (!isServerAddress(to.database))
-        recordCopy(resolve(nameLocally(from.database)), "migrated", settleAddress(to.database));
+      recordCopy(resolve(nameLocally(from.database)), "migrated", settleAddress(to.database));
       return await migrateArchive({ ...options, from: source, to: target, name, now: Date.now() });
     } finally {
       await target.close();
@@ -218,6 +219,43 @@ export async function copyForTrial(
     await store.close();
   }
   return copy as Required<ArchiveLocation>;
+}
+
+/** Writes one state of a database as an archive file. It is proven by importing it on trial, which is removed afterwards. */
+export async function writeSnapshot(request: SnapshotRequest, openStore: OpenStore): Promise<SnapshotCounts> {
+  const { database, out, proveIn, onProgress } = request;
+  const store = await openLocation(openStore, { database }, { readOnly: true, create: false });
+  let written: ExportResult;
+  try {
+    const onRows = ({ done, total }: ExportProgress): void => onProgress?.("database", done, total);
+    written = await exportArchive(store, { out, onProgress: onRows });
+  } finally {
+    await store.close();
+  }
+  if (proveIn !== null)
+    await importOnTrial(openStore, out, proveIn, (done, total) => onProgress?.("verify", done, total));
+  const { messages, conversations, files } = written;
+  return { messages, conversations, files };
+}
+
+async function importOnTrial(
+  openStore: OpenStore,
+  path: string,
+  folder: string,
+  onProgress: (done: number, total: number) => void,
+): Promise<void> {
+  const trial = { database: join(folder, "trial.db"), filesDir: join(folder, "trial-files") };
+  const store = await openLocation(openStore, trial, { readOnly: false, create: true });
+  try {
+    await importArchive(store, {
+      path,
+      derive: deriveMessage,
+      now: Date.now(),
+      onProgress: ({ bytesDone, bytesTotal }) => onProgress(bytesDone, bytesTotal),
+    });
+  } finally {
+    await store.close();
+  }
 }
 
 /** What is on a server has no pages that could be copied. */

@@ -15,7 +15,14 @@ export { createPreparer } from "@lossless/core/formats";
 export type { PrepareAhead } from "@lossless/core/formats";
 
 // Whole histories and archives
-export { copyForTrial, detectHistory, exportConversations, importHistory, migrate } from "./history.ts";
+export {
+  copyForTrial,
+  detectHistory,
+  exportConversations,
+  importHistory,
+  migrate,
+  writeSnapshot,
+} from "./history.ts";
 export type {
   ArchiveLocation,
   ExportRequest,

@@ -1,6 +1,13 @@
 /** How verbs that open archives besides the one in use come at them. */
 import type { ArchiveAccess } from "@lossless/core/repair";
 import { openEngine } from "./open-engine.ts";
-import { claimAlone } from "./open-store.ts";
+import { claimAlone, openStore } from "./open-store.ts";
 
-export const ACCESS: ArchiveAccess = { openEngine, claimAlone };
+export const ACCESS: ArchiveAccess = {
+  openEngine,
+  claimAlone,
+  writeSnapshot: async (request) => {
+    const { writeSnapshot } = await import("@lossless/interchange");
+    return writeSnapshot(request, openStore);
+  },
+};

@@ -7,4 +7,5 @@ export * from "@lossless/core/repair";
 export const applyForget = /* @__PURE__ */ bind(repair.applyForget, ACCESS);
 export const createBackup = /* @__PURE__ */ bind(repair.createBackup, ACCESS);
 export const mend = /* @__PURE__ */ bind(repair.mend, ACCESS);
+export const removeImports = /* @__PURE__ */ bind(repair.removeImports, ACCESS);
 export const restoreBackup = /* @__PURE__ */ bind(repair.restoreBackup, ACCESS);

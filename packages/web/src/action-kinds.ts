@@ -2,18 +2,17 @@
  * What can be done from the page, each as the command of the same name does it: by the one implementation in the engine and in `repair/`.
  * Preparing changes nothing; it says what would be done, and gives back the way to do exactly that.
  */
-import { EngineError, formatMessageId } from "@lossless/core";
+import { EngineError, formatMessageId, isServerAddress } from "@lossless/core";
 import type { Engine, Scope, Settings } from "@lossless/core";
-import {
-  examine,
-  listBackups,
-  planRewrite,
-  previewForget,
-  refuseServer,
-  rewriteAll,
-} from "@lossless/core/repair";
+import { examine, listBackups, planRewrite, previewForget, rewriteAll } from "@lossless/core/repair";
 import { applyForget, createBackup, mend } from "lossless-claw/repair";
-import type { DoctorOptions, ForgetSelection, RewriteSelection, RewriteTarget } from "@lossless/core/repair";
+import type {
+  DoctorOptions,
+  ForgetSelection,
+  Receipt,
+  RewriteSelection,
+  RewriteTarget,
+} from "@lossless/core/repair";
 import { countOf, diffLines, formatBytes, formatCount, renderCommandLine } from "@lossless/core/doors";
 import type { ActionPreview, ActionResult, ActionRequest } from "./api-types.ts";
 
@@ -54,7 +53,6 @@ const COMMON = { lines: [], warning: null, mustType: null } as const;
 
 async function prepareBackup({ engine, scope, settings }: ActionOptions): Promise<Prepared> {
   const { databasePath, largeFilesDir: filesDir } = settings;
-  refuseServer(databasePath, "back up");
   const { databaseBytes, filesBytes } = await engine.status(scope);
   const backups = listBackups(databasePath);
   return {
@@ -62,7 +60,7 @@ async function prepareBackup({ engine, scope, settings }: ActionOptions): Promis
       ...COMMON,
       title: "Back up the archive",
       facts: [
-        ["Copies", `${formatBytes(databaseBytes + filesBytes)}, beside ${databasePath}`],
+        ["Copies", `${formatBytes(databaseBytes + filesBytes)}, ${nameBackupPlace(databasePath)}`],
         ["Then", "proves the copy; it counts only when every message in it is whole"],
         ["There are", countOf(backups.length, "backup")],
       ],
@@ -78,7 +76,7 @@ async function prepareBackup({ engine, scope, settings }: ActionOptions): Promis
       return {
         title: "Backed up and verified",
         facts: [
-          ["Folder", report.path],
+          ["Path", report.path],
           ["Holds", `${countOf(report.messages, "message")}, ${countOf(report.files, "large file")}`],
           ["Size", formatBytes(report.bytes)],
         ],
@@ -86,6 +84,9 @@ async function prepareBackup({ engine, scope, settings }: ActionOptions): Promis
     },
   };
 }
+
+const nameBackupPlace = (databasePath: string): string =>
+  isServerAddress(databasePath) ? "to an archive file on this machine" : `beside ${databasePath}`;
 
 async function prepareMend({ engine, settings }: ActionOptions): Promise<Prepared> {
   const { databasePath, largeFilesDir: filesDir } = settings;
@@ -320,20 +321,31 @@ async function prepareForget(
           ["Receipt", receiptPath],
           ["Large files", `${formatCount(receipt.files.length)} removed`],
           ["Summaries", `${formatCount(receipt.summariesRemade.length)} regenerated`],
-          ["Pages of the file", receipt.isWiped ? "wiped" : "still in use by another process"],
+          ["Freed pages", describePages(receipt)],
         ],
         lines: held.map(
           ({ path, holds }) => `${holds === "yes" ? "still held by" : "may be held by"} ${path}`,
         ),
-        warning: describeRest(receipt.isWiped, held.length),
+        warning: describeRest(receipt, held.length),
       };
     },
   };
 }
 
-function describeRest(isWiped: boolean, held: number): string | null {
-  if (!isWiped) return "Another process kept old pages in use: stop it, then lcm doctor --fix wipes them.";
-  return held === 0 ? null : `${countOf(held, "copy", "copies")} made before still hold the text.`;
+function describePages({ isWiped, serverKeeps }: Receipt): string {
+  if (serverKeeps === undefined) return isWiped ? "wiped" : "still in use by another process";
+  return isWiped ? "cleared by the server, to be overwritten" : "not cleared: this role may not";
+}
+
+function describeRest({ isWiped, serverKeeps }: Receipt, held: number): string | null {
+  const isOnServer = serverKeeps !== undefined;
+  if (!isWiped)
+    return isOnServer
+      ? "This role may not vacuum the tables: have their owner run lcm doctor --fix."
+      : "Another process kept old pages in use: stop it, then lcm doctor --fix wipes them.";
+  const copies = held === 0 ? [] : [`${countOf(held, "copy", "copies")} made before still hold the text.`];
+  const server = isOnServer ? ["The server's log, replicas and backups may hold it for longer."] : [];
+  return [...copies, ...server].join(" ") || null;
 }
 
 function toSelection(scope: Scope, wish: Extract<ActionRequest, { action: "forget" }>): ForgetSelection {

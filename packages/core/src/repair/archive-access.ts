@@ -5,4 +5,21 @@ export interface ArchiveAccess {
   readonly openEngine: OpenEngine;
   /** Fails when another process has the database open; leaves everything written to it in the one file. */
   readonly claimAlone: (database: string) => Promise<void>;
+  /** Writes one state of a database as an archive file, and says what it holds. */
+  readonly writeSnapshot: (request: SnapshotRequest) => Promise<SnapshotCounts>;
+}
+
+export interface SnapshotRequest {
+  readonly database: string;
+  /** Compressed when it ends in `.zst`. */
+  readonly out: string;
+  /** A folder in which the file is imported on trial, which proves it; null: it is not proven. */
+  readonly proveIn: string | null;
+  readonly onProgress?: ((step: "database" | "verify", done: number, total: number) => void) | undefined;
+}
+
+export interface SnapshotCounts {
+  readonly messages: number;
+  readonly conversations: number;
+  readonly files: number;
 }

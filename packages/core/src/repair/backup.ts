@@ -27,17 +27,20 @@ import { formatMessageId } from "../model/ids.ts";
 import { listRecordedCopies, recordCopy, nameAdoptionFolder } from "../store/copies.ts";
 import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
 import { BlobFolder } from "../store/blob-folder.ts";
+import { nameLocally } from "../settings/local-name.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
+import { findFreeName, formatStamp, PARTIAL } from "./copy-names.ts";
+import { copyServer, SNAPSHOT_ENDING } from "./server-backup.ts";
 import { listBroughtBack } from "./brought-back.ts";
 
 const DATABASE_NAME = "lcm.db";
 const FILES_NAME = "lcm-files";
-const PARTIAL = ".partial";
 /** More forgotten messages are counted, not named. */
 const NAMED_FORGOTTEN = 10;
 /** What a copy is called that was made before a repair, and not proven. */
 const RAW_COPY = ".before-repair-";
-const COPY_NAMES = [".backup-", RAW_COPY];
+const BACKUP = ".backup-";
+const COPY_NAMES = [BACKUP, RAW_COPY];
 
 export interface BackupEntry {
   readonly path: string;
@@ -69,9 +72,14 @@ export interface BackupOptions {
 
 export async function createBackup(options: BackupOptions, access: ArchiveAccess): Promise<BackupResult> {
   const { databasePath, keep, onProgress } = options;
-  refuseServer(databasePath, "back up");
+  const prune = (): string[] => (keep === undefined ? [] : pruneBackups(databasePath, keep));
+  if (isServerAddress(databasePath))
+    return {
+      ...(await copyServer(options, { infix: BACKUP, isProven: true }, access)),
+      removed: prune(),
+    };
   const target =
-    options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
+    options.target ?? findFreeName(`${databasePath}${BACKUP}${formatStamp(options.now ?? Date.now())}`);
   if (existsSync(target)) {
     throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, {
       step: { kind: "choose_output" },
@@ -80,8 +88,7 @@ export async function createBackup(options: BackupOptions, access: ArchiveAccess
   const counts = await writeCopy(options, target, (copy) =>
     prove(access, copy, (done, total) => onProgress?.("verify", done, total)),
   );
-  const removed = keep === undefined ? [] : pruneBackups(databasePath, keep);
-  return { path: target, ...counts, bytes: folderBytes(target), removed };
+  return { path: target, ...counts, bytes: folderBytes(target), removed: prune() };
 }
 
 /**
@@ -90,20 +97,26 @@ export async function createBackup(options: BackupOptions, access: ArchiveAccess
  */
 export async function createRawCopy(
   options: Pick<BackupOptions, "engine" | "databasePath" | "filesDir" | "now">,
+  access: ArchiveAccess,
 ): Promise<string> {
-  refuseServer(options.databasePath, "copy");
+  if (isServerAddress(options.databasePath))
+    return (await copyServer(options, { infix: RAW_COPY, isProven: false }, access)).path;
   const stamp = formatStamp(options.now ?? Date.now());
   const target = findFreeName(`${options.databasePath}${RAW_COPY}${stamp}`);
   await writeCopy(options, target, () => undefined);
   return target;
 }
 
-/** A server's database has no folder beside it, and is copied by its own tools. */
-export function refuseServer(databasePath: string, verb: string): void {
+/** A server's database cannot be put aside and replaced by a file. */
+function refuseServer(databasePath: string): void {
   if (!isServerAddress(databasePath)) return;
-  throw new EngineError("usage", `cannot ${verb} a database on a server: this works on archives in files`, {
-    hint: "export the archive, or use the tools of the server, such as pg_dump",
-  });
+  throw new EngineError(
+    "usage",
+    "cannot restore a database on a server: only archives in files are replaced",
+    {
+      hint: "make an empty database and read the backup into it: lcm import BACKUP --db postgres://…",
+    },
+  );
 }
 
 /** Writes a copy under another name, has it checked, and gives it its own once it is on the disk. */
@@ -145,29 +158,30 @@ function flushFolders(folder: string, top: string): void {
   if (resolve(folder) !== resolve(top)) flushFolders(dirname(resolve(folder)), top);
 }
 
-/** Backups beside a database, newest first. */
+/** Backups beside a database, newest first; those of a server are in the state directory. */
 export function listBackups(databasePath: string): BackupEntry[] {
-  const folder = dirname(databasePath);
-  const prefix = `${basename(databasePath)}.backup-`;
+  const local = nameLocally(databasePath);
+  const folder = dirname(local);
+  const prefix = `${basename(local)}${BACKUP}`;
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((name) => name.startsWith(prefix) && !name.endsWith(PARTIAL))
     .sort()
     .reverse()
     .map((name) => join(folder, name))
-    .filter((path) => existsSync(join(path, DATABASE_NAME)))
-    .map((path) => ({
-      path,
-      createdAt: statSync(join(path, DATABASE_NAME)).mtimeMs,
-      bytes: folderBytes(path),
-    }));
+    .flatMap((path) => {
+      const file = path.endsWith(SNAPSHOT_ENDING) ? path : join(path, DATABASE_NAME);
+      const found = statSync(file, { throwIfNoEntry: false });
+      if (found === undefined) return [];
+      return [{ path, createdAt: found.mtimeMs, bytes: file === path ? found.size : folderBytes(path) }];
+    });
 }
 
 /** Copies that were never finished, because their program was killed: backups, and archives on their way back. */
 export function listUnfinished(databasePath: string): { path: string; changedAt: number }[] {
-  if (isServerAddress(databasePath)) return [];
-  const folder = dirname(databasePath);
-  const name = basename(databasePath);
+  const local = nameLocally(databasePath);
+  const folder = dirname(local);
+  const name = basename(local);
   return readdirSync(folder)
     .filter(
       (entry) =>
@@ -194,12 +208,14 @@ export interface ArchiveCopy {
 
 /** Every copy of the archive beside it, by name, and every recorded one elsewhere; a recorded copy that cannot be found may still exist. */
 export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
-  if (isServerAddress(databasePath)) return [];
-  const folder = dirname(databasePath);
-  const name = basename(databasePath);
+  const local = nameLocally(databasePath);
+  const folder = dirname(local);
+  const name = basename(local);
   const folderCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
     path,
-    archive: { database: join(path, DATABASE_NAME), filesDir: join(path, FILES_NAME) },
+    archive: path.includes(SNAPSHOT_ENDING)
+      ? null
+      : { database: join(path, DATABASE_NAME), filesDir: join(path, FILES_NAME) },
     isWhole,
   });
   const fileCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
@@ -231,7 +247,7 @@ export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
         (entry) => entry.startsWith(`${name}.before-adoption`) || entry.startsWith(nameAdoptionFolder(name)),
       )
       .map((entry) => foreignCopy(join(folder, entry))),
-    ...listRecordedCopies(databasePath).map(({ path, kind }) => {
+    ...listRecordedCopies(local).map(({ path, kind }) => {
       if (kind === "replaced") return fileCopy(path, true);
       return kind === "backup" ? folderCopy(path, !path.endsWith(PARTIAL)) : foreignCopy(path);
     }),
@@ -268,7 +284,7 @@ export interface RestoreOptions {
 
 /** Puts a backup in the place of the archive. Nobody else may have the database open. */
 export async function restoreBackup(options: RestoreOptions, access: ArchiveAccess): Promise<RestoreResult> {
-  refuseServer(options.databasePath, "restore");
+  refuseServer(options.databasePath);
   const source = findDatabase(options.backupPath);
   const { databasePath, filesDir } = options;
   const incoming = `${databasePath}.restoring`;
@@ -331,7 +347,7 @@ export interface RestorePlan {
 /** What {@link restoreBackup} would do. Looks at names and sizes only; the proof comes with the restore itself. */
 export function planRestore(options: Pick<RestoreOptions, "backupPath" | "databasePath">): RestorePlan {
   const { backupPath, databasePath } = options;
-  refuseServer(databasePath, "restore");
+  refuseServer(databasePath);
   const source = findDatabase(backupPath);
   const present = statSync(databasePath, { throwIfNoEntry: false });
   return {
@@ -432,17 +448,4 @@ function folderBytes(path: string): number {
   return readdirSync(path, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
-}
-
-/** Two copies within a second have different names, too. */
-export function findFreeName(path: string): string {
-  for (let number = 1; ; number++) {
-    const name = number === 1 ? path : `${path}-${number}`;
-    if (!existsSync(name)) return name;
-  }
-}
-
-/** `20260214-110207`, in UTC, so that names sort by time. */
-export function formatStamp(at: number): string {
-  return new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-");
 }

@@ -10,7 +10,6 @@ import type { Engine } from "../engine/engine.ts";
 import { BlobFolder } from "../store/blob-folder.ts";
 import type { VerifyResult } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
-import { isServerAddress } from "../model/address.ts";
 import { createBackup, createRawCopy } from "./backup.ts";
 import { checkBackups } from "./checks/backups.ts";
 import { checkDebt } from "./checks/debt.ts";
@@ -113,24 +112,22 @@ export async function mend(
   let copyPath: string | null = null;
   const mended: Finding[] = [];
   for (const finding of ordered) {
-    if (finding.fix?.kind === "drop_summaries") copyPath ??= await copyAsItIs(options);
+    if (finding.fix?.kind === "drop_summaries") copyPath ??= await copyAsItIs(options, access);
     else if (!isFirst(finding)) backupPath ??= await backUp(options, access);
     if (await apply(options, finding.fix as Fix)) mended.push(finding);
   }
   return { backupPath, copyPath, mended };
 }
 
-const copyAsItIs = ({ engine, databasePath, filesDir }: DoctorOptions): Promise<string> =>
-  createRawCopy({ engine, databasePath, filesDir });
-
-async function backUp(
+const copyAsItIs = (
   { engine, databasePath, filesDir }: DoctorOptions,
   access: ArchiveAccess,
-): Promise<string | null> {
-  // A server is backed up by its own tools. What removes anything makes a raw copy first, and is refused there.
-  if (isServerAddress(databasePath)) return null;
-  return (await createBackup({ engine, databasePath, filesDir }, access)).path;
-}
+): Promise<string> => createRawCopy({ engine, databasePath, filesDir }, access);
+
+const backUp = async (
+  { engine, databasePath, filesDir }: DoctorOptions,
+  access: ArchiveAccess,
+): Promise<string> => (await createBackup({ engine, databasePath, filesDir }, access)).path;
 
 /** Those that do not prove, and if that is not enough, all of the conversation. False if a fork shows one of them: it still needs it. */
 async function dropBroken(

@@ -17,15 +17,16 @@ import {
 import { dirname, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { searchText, viewMessage } from "../message/normalize.ts";
-import { hidePassword } from "../model/address.ts";
+import { hidePassword, isServerAddress } from "../model/address.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
 import { nameLocally } from "../settings/local-name.ts";
 import type { ForgetPlan } from "../store/repair.ts";
 import type { ConversationRow, MessageRow } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
-import { formatStamp, listArchiveCopies } from "./backup.ts";
+import { listArchiveCopies } from "./backup.ts";
 import type { ArchiveCopy } from "./backup.ts";
+import { formatStamp } from "./copy-names.ts";
 
 /** What is to go. Several conditions narrow: a conversation and a pattern mean that pattern in that conversation. */
 export interface ForgetSelection {
@@ -243,8 +244,13 @@ export interface Receipt {
   readonly summariesErased: readonly string[];
   readonly files: readonly string[];
   readonly spoolFiles: readonly string[];
-  /** False: another process kept old pages of the file in use; `lcm doctor --fix` wipes them. */
+  /**
+   * Whether the freed pages were cleared: those of a file are overwritten, those of a server's tables are free to be overwritten (VACUUM). False: another
+   * process kept old pages of the file in use, or this role may not clear the tables; `lcm doctor --fix` does it later.
+   */
   readonly isWiped: boolean;
+  /** What of a server is not in the hands of this program and may hold the text; absent for an archive in a file. */
+  readonly serverKeeps?: readonly string[];
   /**
    * Copies that were made before: those beside the database, and those this program recorded elsewhere, exports included. `holds`: whether a
    * message that was forgotten is in it; unknown when it is not an archive of ours, cannot be found or read, or was never finished and may hold
@@ -252,6 +258,14 @@ export interface Receipt {
    */
   readonly olderCopies: readonly { readonly path: string; readonly holds: "yes" | "no" | "unknown" }[];
 }
+
+/** `docs/postgres.md` says for how long, and what its operator can do. */
+const SERVER_KEEPS: readonly string[] = [
+  "free space in the files of the tables, until the server overwrites it",
+  "the write-ahead log, and its archive",
+  "replicas, until they have replayed the removal and cleared their own pages",
+  "backups and snapshots of the server",
+];
 
 export interface ForgetResult {
   readonly receipt: Receipt;
@@ -286,6 +300,7 @@ export async function applyForget(
     files: plan.files.map((file) => file.fileId),
     spoolFiles,
     isWiped,
+    ...(isServerAddress(databasePath) ? { serverKeeps: SERVER_KEEPS } : {}),
     olderCopies: await checkCopies(access, nameLocally(databasePath), plan.messageIds),
   };
   return { receipt, receiptPath: writeReceipt(nameLocally(databasePath), receipt, now) };

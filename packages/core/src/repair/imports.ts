@@ -7,6 +7,7 @@
 import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import type { ConversationTies, ImportedPart, RemovedCounts } from "../store/repair.ts";
+import type { ArchiveAccess } from "./archive-access.ts";
 import { createRawCopy } from "./backup.ts";
 
 export interface ListedImport {
@@ -125,12 +126,13 @@ export interface RemovalResult {
 export async function removeImports(
   options: { readonly engine: Engine; readonly databasePath: string; readonly filesDir: string },
   plan: RemovalPlan,
+  access: ArchiveAccess,
 ): Promise<RemovalResult> {
   if (plan.remove.length === 0)
     throw new EngineError("usage", "cannot remove the import: none of its conversations can go as a whole", {
       hint: "forget single messages instead",
     });
-  const copyPath = await createRawCopy(options);
+  const copyPath = await createRawCopy(options, access);
   const removed = await options.engine.removeConversations({ expected: plan.remove });
   if (removed !== null) return { removed, copyPath };
   throw new EngineError("database_busy", "cannot remove the import: a conversation of it changed meanwhile", {

@@ -1,9 +1,9 @@
 /** What an operator asks for: backups, examining and mending, forgetting, writing summaries anew, rotating files, prompts, bug reports. */
 
-export type { ArchiveAccess } from "./archive-access.ts";
+export type { ArchiveAccess, SnapshotCounts, SnapshotRequest } from "./archive-access.ts";
 
 // Backups
-export { createBackup, listBackups, planRestore, refuseServer, restoreBackup } from "./backup.ts";
+export { createBackup, listBackups, planRestore, restoreBackup } from "./backup.ts";
 export type {
   BackupEntry,
   BackupOptions,

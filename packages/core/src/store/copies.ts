@@ -7,7 +7,7 @@
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
-import { isServerAddress } from "../model/address.ts";
+import { hidePassword, isServerAddress } from "../model/address.ts";
 import { toWriteError } from "../model/errors.ts";
 import { flushPathSync } from "./flush-path.ts";
 
@@ -42,7 +42,7 @@ export function recordCopy(databasePath: string, kind: CopyKind, copyPath: strin
   // A server's database has no folder beside it.
   if (isServerAddress(databasePath)) return;
   const file = fileOf(databasePath);
-  const path = resolve(copyPath);
+  const path = isServerAddress(copyPath) ? hidePassword(copyPath) : resolve(copyPath);
   const line = JSON.stringify({ path, kind, at: now, device: findDevice(path) } satisfies RecordedCopy);
   try {
     const isNew = !existsSync(file);
@@ -69,7 +69,9 @@ export function listRecordedCopies(databasePath: string): RecordedCopy[] {
     const copy = parseRecord(line);
     if (copy !== null) copies.set(copy.path, copy);
   }
-  return [...copies.values()].filter(({ path, device }) => existsSync(path) || findDevice(path) !== device);
+  const mayExist = ({ path, device }: RecordedCopy): boolean =>
+    isServerAddress(path) || existsSync(path) || findDevice(path) !== device;
+  return [...copies.values()].filter(mayExist);
 }
 
 /** Null for an empty line, and for one that a crash cut. */
@@ -86,6 +88,7 @@ function parseRecord(line: string): RecordedCopy | null {
 
 /** Of the nearest folder above that exists; a backup makes the folders it lacks. */
 function findDevice(path: string): string {
+  if (isServerAddress(path)) return "server";
   const folder = dirname(path);
   const found = statSync(folder, { bigint: true, throwIfNoEntry: false });
   return found === undefined && folder !== path ? findDevice(folder) : String(found?.dev);

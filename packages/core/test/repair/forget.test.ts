@@ -16,6 +16,7 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
 import { exportConversations } from "lossless-claw/interchange";
 import type { Engine } from "@lossless/core";
+import type { ArchiveAccess } from "../../src/repair/archive-access.ts";
 import { createRawCopy } from "../../src/repair/backup.ts";
 import { createBackup, restoreBackup } from "lossless-claw/repair";
 import { examine } from "../../src/repair/doctor.ts";
@@ -31,6 +32,9 @@ import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
 import { fc } from "@lossless/testkit/properties.ts";
 import { isSoak } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
+
+const unused = async (): Promise<never> => expect.unreachable("an archive in a file is copied by itself");
+const NO_ACCESS: ArchiveAccess = { openEngine: unused, claimAlone: unused, writeSnapshot: unused };
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
 
@@ -335,7 +339,7 @@ describe("forgetting", () => {
     );
     expect(statSync(`${databasePath}.copies`).mode & 0o077).toBe(0);
     // Without the record, those beside the database are known by their names.
-    const raw = await createRawCopy({ engine, databasePath, filesDir });
+    const raw = await createRawCopy({ engine, databasePath, filesDir }, NO_ACCESS);
     rmSync(`${databasePath}.copies`);
     const selection = { messageIds: [2] };
     const named = await applyForget({ engine, databasePath, selection, reason: "a test" });

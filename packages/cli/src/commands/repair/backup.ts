@@ -25,20 +25,25 @@ export function defineBackup(program: Command): void {
     .command("backup")
     .description("Back up the whole archive and verify the copy; `list` shows backups")
     .addArgument(new Argument("[list]", "show the backups beside the database").choices(["list"]))
-    .option("--out <path>", "the folder to make (default: beside the database, named by the time)")
+    .option("--out <path>", "the folder to make, for a server the file (default: named by the time)")
     .option("--keep <n>", "afterwards keep only the newest n beside the database", parseKeep)
     .action(toAction(runBackup));
   command.addHelpText(
     "after",
     `
-A backup is a folder with the database and every large file. It gets its name only after everything in it has been
-verified. Messages may arrive meanwhile. lcm restore puts one back.`,
+A backup is a folder with the database and every large file, beside the database. It gets its name only after
+everything in it has been verified. Messages may arrive meanwhile. lcm restore puts one back.
+
+Of an archive on a server, a backup is an archive file (.lcmx.zst) in the state directory of this machine: one state of
+everything, as lcm export writes it, proven by importing it on trial, which takes as much room again for a while. lcm
+import reads it into an empty database on a server or in a file. Vectors and the record of model usage are not in it.`,
   );
   addExamples(command, [
     ["lcm backup", "a new one beside the database"],
     ["lcm backup --keep 7", "and remove all but the newest seven"],
     ["lcm backup --out /mnt/disk/lcm-friday", "somewhere else"],
     ["lcm backup list", "list backups"],
+    ["lcm backup --db postgres://lcm@db.example/archive", "an archive file of what is on a server"],
   ]);
 }
 

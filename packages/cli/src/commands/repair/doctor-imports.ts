@@ -46,7 +46,7 @@ async function runImports(
   importIds: readonly string[],
 ): Promise<void> {
   if (importIds.length === 0) return printList(invocation);
-  const { planRemoval, removeImports } = await import("@lossless/core/repair");
+  const { planRemoval, removeImports } = await import("lossless-claw/repair");
   const { settings } = await invocation.settings();
   const { databasePath, largeFilesDir: filesDir } = settings;
   const { plan, result } = await invocation.withArchive(

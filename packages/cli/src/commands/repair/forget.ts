@@ -1,7 +1,7 @@
 /** `lcm forget`: the one way to delete. Shows what would go and what rests on it; removes it only with `--apply`, and leaves a receipt. */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import { formatMessageId } from "@lossless/core";
+import { formatMessageId, isServerAddress } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import type { ForgetPreview, ForgetResult, ForgetSelection } from "@lossless/core/repair";
 import { toAction } from "../../invocation.ts";
@@ -63,7 +63,11 @@ that rests on them. Those in a context are regenerated without the messages, und
 model. What stays: that there was a message, when, and a hash that says nothing, so that lcm verify still proves the
 rest. A forgotten message is never stored again. The file is rewritten so that no freed page keeps the text. Copies
 made before still hold it: the receipt names backups, exports and what was set aside, wherever they are. The host's
-own transcript is the host's: nothing is removed there.`,
+own transcript is the host's: nothing is removed there.
+
+On a server, the rows and index terms are removed in one transaction and the tables are vacuumed, which only their owner
+may. Its free pages, write-ahead log, replicas and backups can hold the text for longer: docs/postgres.md says for how
+long, and what an operator can do. The receipt names exports and backups that were made on this machine.`,
   );
   addExamples(command, [
     ["lcm forget --pattern 'hunter2'", "dry run"],
@@ -113,7 +117,7 @@ async function runForget(invocation: Invocation, options: ForgetOptions): Promis
       async (engine) => {
         const selection = await readSelection(engine, invocation, options);
         const request = { engine, databasePath: settings.databasePath, selection, onProgress };
-        if (!apply) return printPreview(invocation, await previewForget(request));
+        if (!apply) return printPreview(invocation, await previewForget(request), settings.databasePath);
         return printResult(invocation, await applyForget({ ...request, reason: options.reason }));
       },
       { thread: true },
@@ -154,7 +158,11 @@ async function readSelection(
   };
 }
 
-async function printPreview(invocation: Invocation, preview: ForgetPreview): Promise<void> {
+async function printPreview(
+  invocation: Invocation,
+  preview: ForgetPreview,
+  databasePath: string,
+): Promise<void> {
   await invocation.print({
     data: {
       applied: false,
@@ -165,11 +173,11 @@ async function printPreview(invocation: Invocation, preview: ForgetPreview): Pro
       summaries: preview.summaries,
       spoolFiles: preview.spoolFiles,
     },
-    text: () => renderPreview(preview),
+    text: () => renderPreview(preview, databasePath),
   });
 }
 
-function renderPreview(preview: ForgetPreview): string {
+function renderPreview(preview: ForgetPreview, databasePath: string): string {
   const { messageIds, conversationIds, arrivalBytes, files, summaries, spoolFiles } = preview;
   if (messageIds.length + spoolFiles.length === 0) return "Nothing matches; nothing would be forgotten.";
   const published = summaries.filter((summary) => summary.isPublished).length;
@@ -187,7 +195,10 @@ function renderPreview(preview: ForgetPreview): string {
       spoolFiles.length === 0 ? "none" : `${formatCount(spoolFiles.length)} that were never stored`,
     ],
   ];
-  return `${renderPairs(pairs, style.faint)}\n\nNothing was done. Add --apply to remove it for ever; lcm backup makes a copy first, which then still holds it.`;
+  const copy = isServerAddress(databasePath)
+    ? "lcm backup writes an archive file first, on this machine, which then still holds it. Copies of the server are its operator's."
+    : "lcm backup makes a copy first, which then still holds it.";
+  return `${renderPairs(pairs, style.faint)}\n\nNothing was done. Add --apply to remove it for ever; ${copy}`;
 }
 
 const SHOWN_NAMES = 12;
@@ -204,18 +215,23 @@ async function printResult(invocation: Invocation, { receipt, receiptPath }: For
   });
 }
 
+const explainUnwiped = ({ serverKeeps }: ForgetResult["receipt"]): string =>
+  serverKeeps === undefined
+    ? "another process kept old pages in use: stop it and run lcm doctor --fix to wipe them"
+    : "this role may not vacuum the tables: have their owner run lcm doctor --fix";
+
 function renderResult({ receipt, receiptPath }: ForgetResult): string {
   const held = receipt.olderCopies.filter((copy) => copy.holds !== "no");
   const anew = countOf(receipt.summariesRemade.length, "summary", "summaries");
   return [
     `${style.good("ok")}  ${countOf(receipt.messages.length, "message")} forgotten, ${countOf(receipt.files.length, "large file")} removed, ${anew} regenerated`,
     `    receipt: ${receiptPath}`,
-    ...(receipt.isWiped
+    ...(receipt.isWiped ? [] : [style.warning(`    ${explainUnwiped(receipt)}`)]),
+    ...(receipt.serverKeeps === undefined
       ? []
       : [
-          style.warning(
-            "    another process kept old pages in use: stop it and run lcm doctor --fix to wipe them",
-          ),
+          "    the server may keep it for longer, out of reach of this program (docs/postgres.md):",
+          ...receipt.serverKeeps.map((what) => `      ${what}`),
         ]),
     ...(held.length === 0
       ? []

@@ -1,6 +1,8 @@
 /** Whether anybody else on the machine can read the archive: database, large files, waiting turns and backups belong to their owner alone. */
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { isServerAddress } from "../../model/address.ts";
+import { nameLocally } from "../../settings/local-name.ts";
 import { BlobFolder } from "../../store/blob-folder.ts";
 import { listBackups } from "../backup.ts";
 import type { CheckInput, Finding } from "../finding.ts";
@@ -10,18 +12,13 @@ const OTHERS = 0o077;
 export async function checkPermissions({ databasePath, filesDir }: CheckInput): Promise<Finding[]> {
   // Windows keeps a profile private by its own means; modes say nothing there.
   if (process.platform === "win32") return [];
-  const spool = join(dirname(databasePath), "lcm-spool");
-  const paths = [
-    databasePath,
-    `${databasePath}-wal`,
-    `${databasePath}-shm`,
-    filesDir,
-    ...listBelow(filesDir),
-    spool,
-    ...listBelow(spool),
-    ...listBackups(databasePath).flatMap(({ path }) => [path, join(path, "lcm.db")]),
-  ];
-  return paths.flatMap(checkPath);
+  const spool = join(dirname(nameLocally(databasePath)), "lcm-spool");
+  // Of an archive on a server, this machine has only what waits for it and what was copied from it.
+  const own = isServerAddress(databasePath)
+    ? []
+    : [databasePath, `${databasePath}-wal`, `${databasePath}-shm`, filesDir, ...listBelow(filesDir)];
+  const backups = listBackups(databasePath).flatMap(({ path }) => [path, join(path, "lcm.db")]);
+  return [...own, spool, ...listBelow(spool), ...backups].flatMap(checkPath);
 }
 
 function listBelow(folder: string): string[] {

@@ -1,4 +1,5 @@
 /** What `verify` finds: messages, chain, gaps, event ids, cover, graph and large files. The index has a check of its own. */
+import { isServerAddress } from "../../model/address.ts";
 import type { NextStep } from "../../model/next-step.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Problem } from "../../store/store.ts";
@@ -8,7 +9,9 @@ import type { CheckInput, Finding } from "../finding.ts";
 export async function checkProof({ verify, databasePath, engine }: CheckInput): Promise<Finding[]> {
   const problems = (await verify()).problems.filter(({ code }) => code !== "index");
   const backup = listBackups(databasePath)[0]?.path ?? null;
-  const restore: NextStep | null = backup === null ? null : { kind: "restore", backup };
+  // What is on a server is not replaced by a file.
+  const isReplaced = backup !== null && !isServerAddress(databasePath);
+  const restore: NextStep | null = isReplaced ? { kind: "restore", backup } : null;
   const broken = await listBrokenSummaries(engine, problems);
   const mended = new Set<number>();
   return problems.map(({ code, id, message }) => {

@@ -1,6 +1,7 @@
 /** Settings that are allowed one by one but cannot work, together or in this place. */
 import { resolve, sep } from "node:path";
 import { openVault } from "../../ingest/vault.ts";
+import { isServerAddress } from "../../model/address.ts";
 import { EngineError } from "../../model/errors.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { findConflicts } from "../../settings/settings-rules.ts";
@@ -24,7 +25,7 @@ export async function checkSettings({
   }
   const keyProblem = findKeyProblem(settings);
   if (keyProblem !== null) findings.push(keyProblem);
-  if (resolve(databasePath).startsWith(resolve(filesDir) + sep)) {
+  if (!isServerAddress(databasePath) && resolve(databasePath).startsWith(resolve(filesDir) + sep)) {
     findings.push(describe("largeFilesDir", "warning", "the database is inside the folder for large files"));
   }
   return findings;

@@ -1,0 +1,55 @@
+/**
+ * Backups of an archive on a server: one state of it (REPEATABLE READ) as an archive file, which any database can import. They are kept in the
+ * state directory of this machine, named after the server and the database.
+ *
+ * Invariant: as in `backup.ts`, a file under its final name is whole, proven and flushed. It is proven by importing it on trial into an archive of its own.
+ */
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { EngineError } from "../model/errors.ts";
+import { nameLocally } from "../settings/local-name.ts";
+import { recordCopy } from "../store/copies.ts";
+import { flushPathSync } from "../store/flush-path.ts";
+import type { ArchiveAccess, SnapshotCounts } from "./archive-access.ts";
+import type { BackupOptions } from "./backup.ts";
+import { findFreeName, formatStamp, PARTIAL } from "./copy-names.ts";
+
+/** What files of such backups end in. */
+export const SNAPSHOT_ENDING = ".lcmx.zst";
+
+export interface ServerCopy extends SnapshotCounts {
+  readonly path: string;
+  readonly bytes: number;
+}
+
+/** `infix` says what the copy is for; what is copied before a repair may not prove, so it is not tried. */
+export async function copyServer(
+  { databasePath, target, now = Date.now(), onProgress }: Omit<BackupOptions, "engine" | "filesDir" | "keep">,
+  { infix, isProven }: { readonly infix: string; readonly isProven: boolean },
+  access: ArchiveAccess,
+): Promise<ServerCopy> {
+  const local = nameLocally(databasePath);
+  const path = target ?? findFreeName(`${local}${infix}${formatStamp(now)}`, SNAPSHOT_ENDING);
+  if (existsSync(path))
+    throw new EngineError("usage", `cannot write the backup ${path}: something is there already`, {
+      step: { kind: "choose_output" },
+    });
+  const partial = `${path}${PARTIAL}`;
+  rmSync(partial, { recursive: true, force: true });
+  for (const copy of [partial, path]) recordCopy(local, "export", copy, now);
+  mkdirSync(partial, { recursive: true, mode: 0o700 });
+  try {
+    const out = join(partial, basename(path));
+    const counts = await access.writeSnapshot({
+      database: databasePath,
+      out,
+      proveIn: isProven ? partial : null,
+      onProgress,
+    });
+    renameSync(out, path);
+    flushPathSync(dirname(path));
+    return { path, ...counts, bytes: statSync(path).size };
+  } finally {
+    rmSync(partial, { recursive: true, force: true });
+  }
+}
