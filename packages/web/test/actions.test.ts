@@ -154,7 +154,7 @@ describe("each action does what its command does", () => {
   test("backup: a proven copy", async () => {
     const { title, facts } = await confirm({ action: "backup" });
     expect(title).toBe("Backed up and verified");
-    const path = facts.find(([name]) => name === "Folder")?.[1] ?? "";
+    const path = facts.find(([name]) => name === "Path")?.[1] ?? "";
     expect(existsSync(`${path}/lcm.db`)).toBe(true);
   });
 

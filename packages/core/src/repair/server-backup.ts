@@ -10,21 +10,28 @@ import { EngineError } from "../model/errors.ts";
 import { nameLocally } from "../settings/local-name.ts";
 import { recordCopy } from "../store/copies.ts";
 import { flushPathSync } from "../store/flush-path.ts";
-import type { ArchiveAccess, SnapshotCounts } from "./archive-access.ts";
-import type { BackupOptions } from "./backup.ts";
+import type { ArchiveAccess, SnapshotCounts, SnapshotRequest } from "./archive-access.ts";
 import { findFreeName, formatStamp, PARTIAL } from "./copy-names.ts";
 
 /** What files of such backups end in. */
 export const SNAPSHOT_ENDING = ".lcmx.zst";
 
-export interface ServerCopy extends SnapshotCounts {
+interface ServerCopy extends SnapshotCounts {
   readonly path: string;
   readonly bytes: number;
 }
 
+interface ServerCopyOptions {
+  readonly databasePath: string;
+  /** In the state directory, named by the time, when absent. */
+  readonly target?: string | undefined;
+  readonly now?: number | undefined;
+  readonly onProgress?: SnapshotRequest["onProgress"];
+}
+
 /** `infix` says what the copy is for; what is copied before a repair may not prove, so it is not tried. */
 export async function copyServer(
-  { databasePath, target, now = Date.now(), onProgress }: Omit<BackupOptions, "engine" | "filesDir" | "keep">,
+  { databasePath, target, now = Date.now(), onProgress }: ServerCopyOptions,
   { infix, isProven }: { readonly infix: string; readonly isProven: boolean },
   access: ArchiveAccess,
 ): Promise<ServerCopy> {
