@@ -29,6 +29,7 @@ import { definePrompts } from "./commands/fold/prompts.ts";
 import { defineReindex } from "./commands/repair/reindex.ts";
 import { defineRestore } from "./commands/repair/restore.ts";
 import { defineRepair, defineRewrite } from "./commands/fold/rewrite.ts";
+import { defineRoles } from "./commands/config/roles.ts";
 import { defineRotate } from "./commands/repair/rotate.ts";
 import { defineSetup } from "./commands/config/setup.ts";
 import { defineSearch } from "./commands/recall/search.ts";
@@ -100,6 +101,7 @@ export function buildProgram(): Command {
     defineUnseal,
     defineVault,
     defineSupport,
+    defineRoles,
     defineConfig,
     defineCompletion,
     defineHelp,

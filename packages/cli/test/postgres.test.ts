@@ -87,6 +87,16 @@ describePostgres("lcm on PostgreSQL", (server) => {
     );
     await server.query(address, `CREATE ROLE guest LOGIN; ${rights.join(" ")}`);
     const guest = address.replace(/\/\/[^:]*/, "//guest");
+    await server.query(address, "CREATE ROLE agent_ann LOGIN");
+    expect(await run("roles", "list", "--db", address)).toContain("No roles.");
+    expect(await run("roles", "add", "agent_ann", "ann", "--db", address)).toContain("ok");
+    expect(await run("roles", "list", "--db", address)).toMatch(/agent_ann\s+ann/);
+    const ann = address.replace(/\/\/[^:]*/, "//agent_ann");
+    expect(await run("conversations", "list", "--db", ann)).toContain("No conversations.");
+    expect(await run("verify", "--db", ann)).toContain("everything is whole");
+    expect(await run("roles", "remove", "agent_ann", "--db", address)).toContain("ok");
+    const refused = await lcm(["roles", "list", "--db", copy]);
+    expect(refused.stderr).toContain("the archive is in a file");
     const left = await run("forget", "--message", "msg_3", "--reason", "a test", "--apply", "--db", guest);
     expect(left).toContain("lcm doctor --fix");
     await run("doctor", "--fix", "--db", address);

@@ -9,3 +9,5 @@ export const createBackup = /* @__PURE__ */ bind(repair.createBackup, ACCESS);
 export const mend = /* @__PURE__ */ bind(repair.mend, ACCESS);
 export const removeImports = /* @__PURE__ */ bind(repair.removeImports, ACCESS);
 export const restoreBackup = /* @__PURE__ */ bind(repair.restoreBackup, ACCESS);
+export { openRoles } from "./roles.ts";
+export type { Roles } from "./roles.ts";

@@ -603,7 +603,7 @@ interface Reason {
   readonly hint?: string;
 }
 
-/** By the beginning of the SQLSTATE, the longer ones first. */
+/** By the beginning of the SQLSTATE, behind which the text may say more; the longer ones first. */
 const REASONS: readonly (readonly [state: string, reason: Reason])[] = [
   [
     "55P03",
@@ -658,6 +658,14 @@ const REASONS: readonly (readonly [state: string, reason: Reason])[] = [
     },
   ],
   [
+    "42501 row-level security",
+    {
+      code: "denied",
+      why: "this role of the server may use the rows of its own owner only",
+      hint: "store under the owner that `lcm roles list` names, or connect as another role",
+    },
+  ],
+  [
     "42501",
     {
       code: "database_unreadable",
@@ -686,7 +694,8 @@ function translate(error: unknown, verb: string, name: string): unknown {
     });
   }
   if (!(error instanceof pg.DatabaseError)) return error;
-  const reason = REASONS.find(([state]) => codeOf(error).startsWith(state))?.[1];
+  const state = `${codeOf(error)}${error.message.includes("row-level security") ? " row-level security" : ""}`;
+  const reason = REASONS.find(([beginning]) => state.startsWith(beginning))?.[1];
   const { code, why, hint }: Reason = reason ?? { code: "internal", why: "the server refused a statement" };
   return new EngineError(code, `cannot ${verb} the database ${name}: ${why} (${error.message})`, {
     hint,

@@ -113,8 +113,7 @@ const BEYOND: Readonly<Record<DocumentKind, string>> = {
 const GONE = `
   SELECT string_agg(id::text, ',') AS ids FROM index_gone WHERE kind = $1 AND ($2::text IS NULL OR owner = $2)`;
 const PENDING_IDS = `
-  SELECT p.message_id AS id FROM index_pending p JOIN messages m USING (message_id) JOIN conversations c USING (conversation_id)
-  WHERE $1::text IS NULL OR c.owner = $1`;
+  SELECT p.message_id AS id FROM index_pending p WHERE $1::text IS NULL OR p.owner = $1`;
 
 interface FactRow {
   readonly total: number;

@@ -88,8 +88,9 @@ const END_PENDING_SUMMARIES = `
 const ADD_REFS = `
   INSERT INTO summary_refs (summary_id) SELECT unnest($1::text[]) ON CONFLICT (summary_id) DO NOTHING`;
 const ADD_PENDING_SUMMARIES = `
-  INSERT INTO index_pending_summaries (summary_ref) SELECT summary_ref FROM summary_refs WHERE summary_id = ANY($1::text[])
-  ON CONFLICT DO NOTHING`;
+  INSERT INTO index_pending_summaries (owner, summary_ref)
+  SELECT c.owner, r.summary_ref FROM summary_refs r JOIN summaries s USING (summary_id) JOIN conversations c USING (conversation_id)
+  WHERE r.summary_id = ANY($1::text[]) ON CONFLICT DO NOTHING`;
 const END_PENDING = "DELETE FROM index_pending WHERE message_id = ANY($1::bigint[])";
 const SET_PROBLEM = "UPDATE index_heads SET problem = $2 WHERE owner = $1";
 /** Why searches cannot trust the index; null when they can. */

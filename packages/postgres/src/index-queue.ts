@@ -27,23 +27,20 @@ const LOOK_AHEAD = 4_096;
 const MENDED_AT_ONCE = 2;
 
 const WAITING = `
-  SELECT 'message' AS kind, c.owner, count(*) AS documents
-  FROM (SELECT message_id FROM index_pending ORDER BY message_id LIMIT ${LOOK_AHEAD}) p
-  JOIN messages USING (message_id) JOIN conversations c USING (conversation_id) GROUP BY c.owner
+  SELECT 'message' AS kind, p.owner, count(*) AS documents
+  FROM (SELECT owner FROM index_pending ORDER BY message_id LIMIT ${LOOK_AHEAD}) p GROUP BY p.owner
   UNION ALL
-  SELECT 'summary', c.owner, count(*)
-  FROM (SELECT summary_ref FROM index_pending_summaries ORDER BY summary_ref LIMIT ${LOOK_AHEAD}) p
-  JOIN summary_refs USING (summary_ref) JOIN summaries USING (summary_id) JOIN conversations c USING (conversation_id) GROUP BY c.owner`;
+  SELECT 'summary', p.owner, count(*)
+  FROM (SELECT owner FROM index_pending_summaries ORDER BY summary_ref LIMIT ${LOOK_AHEAD}) p GROUP BY p.owner`;
 /** Rows that somebody is removing are left to him. */
 const NEXT_MESSAGES = `
   SELECT p.message_id AS id, m.arrival_bytes AS bytes
-  FROM index_pending p JOIN messages m USING (message_id) JOIN conversations c USING (conversation_id)
-  WHERE c.owner = $1 ORDER BY p.message_id LIMIT ${BATCH} FOR UPDATE OF p SKIP LOCKED`;
+  FROM index_pending p JOIN messages m USING (message_id)
+  WHERE p.owner = $1 ORDER BY p.message_id LIMIT ${BATCH} FOR UPDATE OF p SKIP LOCKED`;
 const NEXT_SUMMARIES = `
   SELECT p.summary_ref AS id, s.summary_id AS name, s.conversation_id, s.content
   FROM index_pending_summaries p JOIN summary_refs r USING (summary_ref) JOIN summaries s USING (summary_id)
-  JOIN conversations c USING (conversation_id)
-  WHERE c.owner = $1 ORDER BY p.summary_ref LIMIT ${BATCH} FOR UPDATE OF p SKIP LOCKED`;
+  WHERE p.owner = $1 ORDER BY p.summary_ref LIMIT ${BATCH} FOR UPDATE OF p SKIP LOCKED`;
 const END_MESSAGES = "DELETE FROM index_pending WHERE message_id = ANY($1::bigint[])";
 const END_SUMMARIES = "DELETE FROM index_pending_summaries WHERE summary_ref = ANY($1::bigint[])";
 

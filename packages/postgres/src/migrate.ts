@@ -6,11 +6,12 @@
  */
 import { APPLICATION_ID, EngineError } from "@lossless/core/adapter";
 import { TABLE_NAMES, tables } from "@lossless/core/ports";
-import type { Connection, Sql } from "./connection.ts";
+import type { Connection, Sql, WriteSql } from "./connection.ts";
 import { statement } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
 import * as labelsAndTimes from "./migrations/0002-labels-and-times.ts";
 import { sql as textIndex } from "./migrations/0001-text-index.ts";
+import * as owners from "./migrations/0003-owners.ts";
 
 interface Migration {
   readonly version: number;
@@ -20,7 +21,7 @@ interface Migration {
 /** A migration with the tables of one more part of the adapter. */
 const withPart = ({ version, sql }: Migration, part: string): Migration => ({ version, sql: sql + part });
 
-const MIGRATIONS: readonly Migration[] = [withPart(archive, textIndex), labelsAndTimes];
+const MIGRATIONS: readonly Migration[] = [withPart(archive, textIndex), labelsAndTimes, owners];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
@@ -29,23 +30,33 @@ const MIGRATION_LOCK = APPLICATION_ID;
 const CREATE_VERSION = `
   CREATE TABLE IF NOT EXISTS archive_schema (application_id bigint PRIMARY KEY, version bigint NOT NULL)`;
 /** The change of the table waits for every transaction that has read it. */
-const SET_VERSION = `
-  ALTER TABLE archive_schema ALTER COLUMN version SET DEFAULT ${SCHEMA_VERSION};
+const setVersion = (version: number): string => `
+  ALTER TABLE archive_schema ALTER COLUMN version SET DEFAULT ${version};
   INSERT INTO archive_schema (application_id) VALUES (${APPLICATION_ID})
   ON CONFLICT (application_id) DO UPDATE SET version = excluded.version`;
 
-/** One transaction: whatever ends it leaves the schema and the rows that were there. */
-export async function migrate(
-  connection: Connection,
-  { create }: { readonly create: boolean },
-): Promise<void> {
-  const found = await readVersion(connection);
-  connection.checkSchemaVersion(found, SCHEMA_VERSION);
-  if (found < SCHEMA_VERSION) await upgrade(connection, found, create);
-  connection.refuseNewerThan(SCHEMA_VERSION);
+export interface MigrateOptions {
+  readonly create: boolean;
+  /** The newest version that the program knows; an older one, for tests. */
+  readonly known?: number;
+  /** Runs at the end of an upgrade, in its transaction. */
+  readonly onUpgraded?: (sql: WriteSql) => Promise<void>;
 }
 
-async function upgrade(connection: Connection, found: number, create: boolean): Promise<void> {
+/** One transaction: whatever ends it leaves the schema and the rows that were there. */
+export async function migrate(connection: Connection, options: MigrateOptions): Promise<void> {
+  const { known = SCHEMA_VERSION } = options;
+  const found = await readVersion(connection);
+  connection.checkSchemaVersion(found, known);
+  if (found < known) await upgrade(connection, found, { ...options, known });
+  connection.refuseNewerThan(known);
+}
+
+async function upgrade(
+  connection: Connection,
+  found: number,
+  { create, known, onUpgraded }: MigrateOptions & { readonly known: number },
+): Promise<void> {
   if (found === 0 && !create) {
     throw new EngineError(
       "database_missing",
@@ -66,11 +77,12 @@ async function upgrade(connection: Connection, found: number, create: boolean): 
     await sql.get("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK);
     // Another process may have migrated while this one waited for the lock.
     const from = await readVersion(sql);
-    connection.checkSchemaVersion(from, SCHEMA_VERSION);
-    const missing = MIGRATIONS.filter((candidate) => candidate.version > from);
+    connection.checkSchemaVersion(from, known);
+    const missing = MIGRATIONS.filter(({ version }) => version > from && version <= known);
     if (missing.length === 0) return;
-    const steps = [CREATE_VERSION, ...missing.map((migration) => migration.sql), SET_VERSION];
+    const steps = [CREATE_VERSION, ...missing.map((migration) => migration.sql), setVersion(known)];
     sql.post(...steps.map((step) => statement(step)));
+    await onUpgraded?.(sql);
   });
 }
 

@@ -21,19 +21,18 @@ import { splitTerms } from "./segment.ts";
 export const PENDING_PAGE = 1_024;
 
 const SCOPED = `
-  ($1::text IS NULL OR c.owner = $1) AND ($2::bigint[] IS NULL OR m.conversation_id = ANY($2))
+  ($1::text IS NULL OR p.owner = $1) AND ($2::bigint[] IS NULL OR m.conversation_id = ANY($2))
   AND ($3::bigint IS NULL OR m.created_at >= $3) AND ($4::bigint IS NULL OR m.created_at < $4)
   AND ($5::text IS NULL OR m.role = $5)`;
 const BODY = "CASE WHEN m.message_id = ANY($7::bigint[]) THEN NULL ELSE m.body END AS body";
 const MESSAGES = `
   SELECT m.message_id AS id, m.conversation_id, ${BODY}, m.encoding, m.arrival_bytes
-  FROM index_pending p JOIN messages m USING (message_id) JOIN conversations c USING (conversation_id)
+  FROM index_pending p JOIN messages m USING (message_id)
   WHERE p.message_id > $6 AND ${SCOPED} ORDER BY p.message_id LIMIT ${PENDING_PAGE}`;
 const SUMMARIES = `
   SELECT p.summary_ref AS id, m.conversation_id, m.content
   FROM index_pending_summaries p JOIN summary_refs r USING (summary_ref) JOIN summaries m USING (summary_id)
-  JOIN conversations c USING (conversation_id)
-  WHERE ($1::text IS NULL OR c.owner = $1) AND ($2::bigint[] IS NULL OR m.conversation_id = ANY($2))
+  WHERE ($1::text IS NULL OR p.owner = $1) AND ($2::bigint[] IS NULL OR m.conversation_id = ANY($2))
     AND ($3::bigint IS NULL OR m.latest_at >= $3) AND ($4::bigint IS NULL OR m.latest_at < $4) AND p.summary_ref > $5
   ORDER BY p.summary_ref LIMIT ${PENDING_PAGE}`;
 const PAYLOADS = `

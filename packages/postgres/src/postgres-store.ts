@@ -11,6 +11,7 @@ import { FullTextIndex, readIndexState } from "./full-text-index.ts";
 import { IndexQueue } from "./index-queue.ts";
 import { migrate } from "./migrate.ts";
 import { readStatus } from "./read.ts";
+import { enforceRules } from "./roles.ts";
 import { bindVerbs, INTAKE_VERBS, VERBS } from "./verbs.ts";
 import type { Bound } from "./verbs.ts";
 
@@ -38,7 +39,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { address, create = false, readOnly = false, busyLimitMs, derive = null, onPlan } = options;
   const connection = new Connection({ address, readOnly, busyLimitMs });
   try {
-    await migrate(connection, { create });
+    await migrate(connection, { create, onUpgraded: enforceRules });
   } catch (error) {
     await connection.close();
     throw error;

@@ -39,8 +39,8 @@ const TAKEN = `
   WHERE s.owner = $1 AND s.generation = $2 AND s.kind = 'message'`;
 const END_PENDING = "DELETE FROM index_pending WHERE message_id = ANY($1::bigint[])";
 const ADD_PENDING = `
-  INSERT INTO index_pending (message_id)
-  SELECT m.message_id FROM messages m JOIN conversations c USING (conversation_id) LEFT JOIN unnest($2::bigint[]) AS i (id) ON i.id = m.message_id
+  INSERT INTO index_pending (owner, message_id)
+  SELECT c.owner, m.message_id FROM messages m JOIN conversations c USING (conversation_id) LEFT JOIN unnest($2::bigint[]) AS i (id) ON i.id = m.message_id
   WHERE c.owner = $1 AND m.forgotten_at IS NULL AND i.id IS NULL ON CONFLICT DO NOTHING`;
 const END_PENDING_SUMMARIES = "DELETE FROM index_pending_summaries WHERE summary_ref = ANY($1::bigint[])";
 const USE = `

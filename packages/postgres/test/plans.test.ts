@@ -12,14 +12,17 @@ import { append } from "../src/append.ts";
 import { databaseFiles, folderFiles } from "../src/blobs.ts";
 import { FullTextIndex } from "../src/full-text-index.ts";
 import { answerNow } from "../src/plans.ts";
-import { Connection, migrate, statement } from "../src/testing.ts";
+import { Connection, migrate, SCHEMA_VERSION, statement } from "../src/testing.ts";
 import { bindVerbs, INTAKE_VERBS, VERBS } from "../src/verbs.ts";
 import type { StoreContext } from "../src/testing.ts";
 
-async function open(address: string): Promise<StoreContext & { readonly sql: Connection }> {
+async function open(
+  address: string,
+  known = SCHEMA_VERSION,
+): Promise<StoreContext & { readonly sql: Connection }> {
   const sql = new Connection({ address, readOnly: false });
   onTestFinished(() => sql.close());
-  await migrate(sql, { create: true });
+  await migrate(sql, { create: true, known });
   return { sql, files: databaseFiles, index: new FullTextIndex(), derive: deriveMessage };
 }
 
@@ -111,6 +114,22 @@ describePostgres("plans on PostgreSQL", (server) => {
     expect(await count(() => append(context, batchOf([makeEvent("large", payload)])))).toBeLessThanOrEqual(4);
     expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 15 }]);
     expect(await prove(context)).toEqual([]);
+  });
+
+  test("an archive of the first version is upgraded, and the program that made it stores nothing more", async () => {
+    const address = await server.createDatabase();
+    const older = await open(address, 1);
+    await append(older, batchOf([makeEvent("a", say("before"))]));
+    const newer = await open(address);
+    expect(await newer.sql.all("SELECT owner, message_id FROM index_pending")).toEqual([
+      { owner: "main", message_id: 1 },
+    ]);
+    const refused = { code: "database_newer" };
+    await expect(append(older, batchOf([makeEvent("b", say("too late"))]))).rejects.toMatchObject(refused);
+    await expect(open(address, 1)).rejects.toMatchObject(refused);
+    await append(newer, batchOf([makeEvent("c", say("after"))]));
+    expect(await newer.sql.all("SELECT count(*) AS n FROM index_pending")).toEqual([{ n: 2 }]);
+    expect(await prove(newer)).toEqual([]);
   });
 
   test("writers on one conversation keep one order, and a new session is made once", async () => {

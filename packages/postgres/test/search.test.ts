@@ -174,11 +174,16 @@ describePostgres("search on a server", () => {
     const pair = await openPair(texts);
     const { connection, context, queue } = pair;
     // Many small segments, as turns leave them.
-    await connection.write((sql) => sql.change("CREATE TABLE later AS SELECT message_id FROM index_pending"));
+    await connection.write((sql) =>
+      sql.change("CREATE TABLE later AS SELECT owner, message_id FROM index_pending"),
+    );
     await connection.write((sql) => sql.change("DELETE FROM index_pending"));
     for (let round = 0; round < 9; round++) {
       await connection.write((sql) =>
-        sql.change("INSERT INTO index_pending SELECT message_id FROM later WHERE message_id % 9 = $1", round),
+        sql.change(
+          "INSERT INTO index_pending (owner, message_id) SELECT owner, message_id FROM later WHERE message_id % 9 = $1",
+          round,
+        ),
       );
       await queue.settle("all");
     }
@@ -222,7 +227,9 @@ describePostgres("search on a server", () => {
       expect(await proveIndex(pair), damage).not.toEqual([]);
       // What is pending when a rebuild begins is in it, and pending no more.
       await connection.write((sql) =>
-        sql.change("INSERT INTO index_pending SELECT max(message_id) FROM messages"),
+        sql.change(
+          "INSERT INTO index_pending (owner, message_id) SELECT 'main', max(message_id) FROM messages",
+        ),
       );
       expect(await reindex(context, deriveMessage, () => undefined)).toBe(texts.length);
       expect(await proveIndex(pair), damage).toEqual([]);

@@ -24,8 +24,10 @@ export async function copyArchive(path: string, address: string): Promise<void> 
     for (const name of TABLE_NAMES.filter((table) => !LEFT_OUT.includes(table)))
       await copyTable(source, target, name);
     await target.query(`
-      INSERT INTO index_pending (message_id) SELECT message_id FROM messages WHERE forgotten_at IS NULL;
-      INSERT INTO index_pending_summaries (summary_ref) SELECT summary_ref FROM summary_refs`);
+      INSERT INTO index_pending (owner, message_id)
+        SELECT owner, message_id FROM messages JOIN conversations USING (conversation_id) WHERE forgotten_at IS NULL;
+      INSERT INTO index_pending_summaries (owner, summary_ref)
+        SELECT owner, summary_ref FROM summary_refs JOIN summaries USING (summary_id) JOIN conversations USING (conversation_id)`);
     for (const [table, column] of Object.entries(NUMBERED))
       await target.query(`SELECT setval('${table}_ids', (SELECT coalesce(max(${column}), 1) FROM ${table}))`);
     await target.query("COMMIT; ANALYZE");

@@ -1,0 +1,117 @@
+/**
+ * Roles of the server that may use the rows of one owner and no others. The rules are part of the schema (`migrations/0003-owners.ts`); here a role
+ * is given the tables, and from the first one on the server enforces the rules. The role that owns the tables is not held by them: it is who adds
+ * roles, upgrades the schema and runs what concerns the archive as a whole.
+ *
+ * Invariant: while there is a role, every table is ruled. So a role is added, and a schema upgraded, in one transaction with that.
+ */
+import { EngineError } from "@lossless/core/adapter";
+import { Connection, statement } from "./connection.ts";
+import type { Sql, WriteSql } from "./connection.ts";
+import { migrate } from "./migrate.ts";
+import { RULED_TABLES } from "./migrations/0003-owners.ts";
+
+export interface ArchiveRole {
+  readonly role: string;
+  readonly owner: string;
+}
+
+const LIST = "SELECT role, owner FROM archive_roles ORDER BY role, owner";
+const ADD = "INSERT INTO archive_roles (role, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const REMOVE = "DELETE FROM archive_roles WHERE role = $1 AND ($2::text IS NULL OR owner = $2)";
+const LEFT = "SELECT count(*) AS n, count(*) FILTER (WHERE role = $1) AS own FROM archive_roles";
+/** A role that rules do not hold, and why. */
+const FIND = `
+  SELECT r.rolsuper OR r.rolbypassrls AS "isAbove", pg_has_role(r.oid, c.relowner, 'MEMBER') AS "isOwner"
+  FROM pg_roles r CROSS JOIN pg_class c WHERE r.rolname = $1 AND c.oid = to_regclass('archive_roles')`;
+const SEQUENCES = `
+  SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relkind = 'S' AND c.relnamespace = current_schema()::regnamespace
+    AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('archive_roles'))`;
+const SCHEMA = "SELECT quote_ident(current_schema()) AS name";
+
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** Enforces the rules on every table and gives the tables to every role. Also after an upgrade, which may have brought tables. */
+export async function enforceRules(sql: WriteSql): Promise<void> {
+  const roles = new Set((await sql.all<ArchiveRole>(LIST)).map(({ role }) => role));
+  if (roles.size === 0) return;
+  const sequences = (await sql.all<{ name: string }>(SEQUENCES)).map(({ name }) => name);
+  const schema = await sql.get<{ name: string }>(SCHEMA);
+  const tables = RULED_TABLES.join(", ");
+  switchRules(sql, "ENABLE");
+  for (const role of [...roles].map(quote))
+    sql.post(
+      statement(`GRANT USAGE ON SCHEMA ${schema?.name} TO ${role}`),
+      statement(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`),
+      statement(`GRANT SELECT ON archive_schema, archive_roles TO ${role}`),
+      statement(`GRANT USAGE ON SEQUENCE ${sequences.join(", ")} TO ${role}`),
+    );
+}
+
+function switchRules(sql: WriteSql, how: "ENABLE" | "DISABLE"): void {
+  for (const table of [...RULED_TABLES, "archive_roles"])
+    sql.post(statement(`ALTER TABLE ${table} ${how} ROW LEVEL SECURITY`));
+}
+
+async function withArchive<T>(
+  address: string,
+  readOnly: boolean,
+  work: (sql: Connection) => Promise<T>,
+): Promise<T> {
+  const connection = new Connection({ address, readOnly });
+  try {
+    await migrate(connection, { create: false, onUpgraded: enforceRules });
+    return await work(connection);
+  } finally {
+    await connection.close();
+  }
+}
+
+export const listRoles = (address: string): Promise<ArchiveRole[]> =>
+  withArchive(address, true, (sql) => sql.all<ArchiveRole>(LIST));
+
+/** From now on the role may use the rows of an owner. */
+export const addRole = (address: string, { role, owner }: ArchiveRole): Promise<void> =>
+  withArchive(address, false, (connection) =>
+    connection.write(async (sql) => {
+      await checkRole(sql, role);
+      sql.post(statement(ADD, role, owner));
+      await enforceRules(sql);
+    }),
+  );
+
+/** Takes an owner from a role, or all of them and the tables. False where there was nothing to take. */
+export const removeRole = (address: string, role: string, owner: string | null): Promise<boolean> =>
+  withArchive(address, false, (connection) =>
+    connection.write(async (sql) => {
+      if ((await sql.change(REMOVE, role, owner)) === 0) return false;
+      const left = await sql.get<{ n: number; own: number }>(LEFT, role);
+      if (left === undefined || left.own > 0) return true;
+      // Without a role everything is as it was before the first one.
+      if (left.n === 0) switchRules(sql, "DISABLE");
+      const sequences = (await sql.all<{ name: string }>(SEQUENCES)).map(({ name }) => name);
+      const tables = [...RULED_TABLES, "archive_schema", "archive_roles"].join(", ");
+      sql.post(
+        statement(`REVOKE ALL ON ${tables} FROM ${quote(role)}`),
+        statement(`REVOKE ALL ON SEQUENCE ${sequences.join(", ")} FROM ${quote(role)}`),
+      );
+      return true;
+    }),
+  );
+
+/** The server holds neither a superuser nor the owner of the tables to its rules. */
+async function checkRole(sql: Sql, role: string): Promise<void> {
+  const found = await sql.get<{ isAbove: boolean; isOwner: boolean }>(FIND, role);
+  const refuse = (why: string, hint: string): never => {
+    throw new EngineError("usage", `cannot add the role ${role}: ${why}`, { hint });
+  };
+  if (found === undefined)
+    refuse("the server has no such role", `create it first: CREATE ROLE ${quote(role)} LOGIN PASSWORD '…'`);
+  if (found?.isAbove)
+    refuse(
+      "the server lets it read everything",
+      "take SUPERUSER and BYPASSRLS from it, or name another role",
+    );
+  if (found?.isOwner)
+    refuse("it owns the tables, or may act as the role that does", "name a role of its own for the agent");
+}
