@@ -8,11 +8,12 @@
  */
 import { existsSync, readdirSync, statSync, watch } from "node:fs";
 import type { FSWatcher } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { EngineError, makeImportId, must } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
 import type { ExcludeSession, ImportResult, ImportTarget } from "@lossless/interchange";
 import { RESTED_MS, WAITING } from "./exclusions.ts";
+import type { HookNote } from "./hooks/spool.ts";
 import type { AgentLocation } from "./locations.ts";
 import type { AgentState, WatchState } from "./watch-state.ts";
 
@@ -45,6 +46,22 @@ export interface WatchOptions {
   readonly onEvent: (event: WatchEvent) => void;
   /** Called when what is known of an agent changed. */
   readonly onState?: (state: WatchState) => void;
+  /** What hooks of agents noted; without it nothing is read there. */
+  readonly hooks?: HookReader;
+}
+
+/** Hooks say at once which transcript has changed, and know those in folders that nobody follows. */
+export interface HookReader {
+  readonly folder: string;
+  read(): HookNote[];
+  /** Called when what the notes are about was looked at; then they are removed. */
+  finish(notes: readonly HookNote[], looked: LookedAt): Promise<void>;
+}
+
+/** What became of a transcript: where it is stored, unless it is left out or cannot be read. */
+export interface LookedAt {
+  readonly conversationId: number | null;
+  readonly isLeftOut: boolean;
 }
 
 /** One transcript, as it was last seen. */
@@ -59,6 +76,9 @@ interface Followed {
   failures: number;
   /** A database was read up to here. */
   readUntil: number | undefined;
+  /** Notes of hooks that wait for its import, by their paths. */
+  readonly notes: Map<string, HookNote>;
+  looked: LookedAt;
 }
 
 interface Mutable<T> {
@@ -78,6 +98,7 @@ export class Watcher {
   #isClosed = false;
   #timer: NodeJS.Timeout | null = null;
   #scanAt = 0;
+  #hasNotes = true;
   #working: Promise<void> | null = null;
   #fail: (error: unknown) => void = () => undefined;
 
@@ -108,11 +129,22 @@ export class Watcher {
   async runOnce(): Promise<WatchState> {
     try {
       this.#scan();
+      await this.#takeNotes();
       await this.#importDue(Infinity);
     } finally {
       await this.#close();
     }
     return this.state();
+  }
+
+  /** Imports what hooks told of, and ends. */
+  async runNotes(): Promise<void> {
+    try {
+      await this.#takeNotes();
+      await this.#importDue(Infinity);
+    } finally {
+      await this.#close();
+    }
   }
 
   state(): WatchState {
@@ -152,13 +184,15 @@ export class Watcher {
       this.#scan();
       const took = performance.now() - began;
       this.#scanAt = Date.now() + Math.max(this.#hasEvents ? SCAN_MS : POLL_MS, took / SCAN_SHARE);
+      this.#hasNotes = true;
     }
+    if (this.#hasNotes) await this.#takeNotes();
     await this.#importDue(Date.now());
   }
 
   #sleep(): void {
     if (this.#isClosed) return;
-    let next = this.#scanAt;
+    let next = this.#hasNotes ? 0 : this.#scanAt;
     for (const { dueAt } of this.#files.values()) if (dueAt !== null && dueAt < next) next = dueAt;
     this.#timer = setTimeout(() => this.#wake(), Math.max(0, next - Date.now()));
   }
@@ -171,6 +205,35 @@ export class Watcher {
     }
   }
 
+  /** Has the transcripts imported that hooks tell of. */
+  async #takeNotes(): Promise<void> {
+    const { hooks, locations } = this.#options;
+    this.#hasNotes = false;
+    if (hooks === undefined) return;
+    this.#listen(hooks.folder, () => this.#hearNote());
+    for (const note of hooks.read()) {
+      const location = locations.find(({ agent }) => agent === note.agent);
+      const path = note.transcriptPath;
+      const isHere =
+        location?.isTranscript(basename(path ?? "")) === true && path !== null && existsSync(path);
+      if (!isHere) await hooks.finish([note], NOWHERE);
+      else await this.#takeNote(hooks, note, location, path);
+    }
+  }
+
+  async #takeNote(hooks: HookReader, note: HookNote, location: AgentLocation, path: string): Promise<void> {
+    this.#watchFolder(location, dirname(path));
+    this.#look(location, path, 0);
+    const file = must(this.#files.get(path), "a transcript that was looked at");
+    if (file.dueAt === null) await hooks.finish([note], file.looked);
+    else file.notes.set(note.path, note);
+  }
+
+  #hearNote(): void {
+    this.#hasNotes = true;
+    if (!this.#working && !this.#isClosed) this.#sleepAgain();
+  }
+
   #scanFolder(location: AgentLocation, folder: string): void {
     this.#watchFolder(location, folder);
     for (const entry of readFolder(folder)) {
@@ -181,9 +244,13 @@ export class Watcher {
   }
 
   #watchFolder(location: AgentLocation, folder: string): void {
+    this.#listen(folder, (name) => this.#hear(location, folder, name));
+  }
+
+  #listen(folder: string, hear: (name: string | null) => void): void {
     if (!this.#hasEvents || this.#watchers.has(folder)) return;
     try {
-      const watcher = watch(folder, (_type, name) => this.#hear(location, folder, name));
+      const watcher = watch(folder, (_type, name) => hear(name));
       watcher.on("error", () => this.#unwatch(folder));
       this.#watchers.set(folder, watcher);
     } catch {
@@ -215,13 +282,13 @@ export class Watcher {
   }
 
   /** Has a transcript imported if it is not as it was read. */
-  #look(location: AgentLocation, changed: string): void {
+  #look(location: AgentLocation, changed: string, gatherMs = GATHER_MS): void {
     const path = location.transcriptOf(changed);
     const file = this.#files.get(path) ?? this.#follow(location, path);
     const look = describeFile(path);
     if (look === null || look.text === file.read) return;
     file.changedAt = look.changedAt;
-    this.#setDue(file, Math.min(file.dueAt ?? Infinity, Date.now() + GATHER_MS));
+    this.#setDue(file, Math.min(file.dueAt ?? Infinity, Date.now() + gatherMs));
     this.#note(location.agent, { lastEventAt: look.changedAt, ...this.#count(location) });
   }
 
@@ -252,7 +319,10 @@ export class Watcher {
     const { location, path } = file;
     const look = describeFile(path);
     this.#setDue(file, null);
-    if (look === null) return this.#unfollow(file);
+    if (look === null) {
+      this.#unfollow(file);
+      return this.#finishNotes(file);
+    }
     const began = Date.now();
     try {
       const { engine, owner, exclude } = this.#options;
@@ -269,14 +339,23 @@ export class Watcher {
       file.failures = 0;
       if (location.agent === "opencode") file.readUntil = began - DATABASE_MARGIN_MS;
       this.#noteReport(file, report);
+      await this.#finishNotes(file);
     } catch (error) {
       this.#noteFailure(file, look.text, error);
     }
   }
 
+  async #finishNotes(file: Followed): Promise<void> {
+    const notes = [...file.notes.values()];
+    file.notes.clear();
+    if (notes.length > 0) await this.#options.hooks?.finish(notes, file.looked);
+  }
+
   #noteReport(file: Followed, report: ImportResult): void {
     const { location, path } = file;
     const { onEvent } = this.#options;
+    const isLeftOut = report.problems.some(({ code }) => code === "left_out");
+    file.looked = { conversationId: report.conversationId ?? null, isLeftOut };
     for (const { code, message } of report.problems) {
       if (code === "left_out") onEvent({ kind: "left_out", agent: location.agent, path, reason: message });
       // Something is waited for that no event will tell.
@@ -351,7 +430,11 @@ const startFile = (location: AgentLocation, path: string): Followed => ({
   dueAt: null,
   failures: 0,
   readUntil: undefined,
+  notes: new Map(),
+  looked: NOWHERE,
 });
+
+const NOWHERE: LookedAt = { conversationId: null, isLeftOut: false };
 
 /** What tells one state of a file from another; a database changes in the log beside it. */
 function describeFile(path: string): { readonly text: string; readonly changedAt: number } | null {

@@ -150,7 +150,8 @@ test("Claude Code's summariser is asked to keep ids; no other agent is told anyt
     const database = install(agent);
     for (const { name } of listHookEvents(agent)) {
       const printed = run(database, { agent, event: name });
-      if (agent === "claude-code" && name === "PreCompact") expect(printed).toMatch(/^Copy ids .*\n$/u);
+      if (agent === "claude-code" && name === "PreCompact")
+        expect(printed).toMatch(/^<lcm-restart for="summary">\nCopy ids [^<]*\n<\/lcm-restart>\n$/u);
       else expect(printed).toBe("");
     }
     expect(listSpool(database)).toHaveLength(listHookEvents(agent).length);

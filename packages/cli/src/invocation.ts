@@ -1,11 +1,14 @@
 /**
  * What a running command has: its options, the settings, the archive, and a way to print. Opened lazily, so that a command pays only for
- * what it uses. Reading commands open the archive read-only: they never create, migrate or write a database.
+ * what it uses. Reading commands open the archive read-only: they never create or migrate a database, and store nothing but what hooks of
+ * agents told of while no watcher ran.
  */
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { EngineError, hidePassword } from "@lossless/core";
+import { EngineError, hidePassword, isServerAddress } from "@lossless/core";
 import type { Complete, Embed, Engine, ModelRef } from "@lossless/core";
 import { EXIT_CANCELLED, given } from "@lossless/core/doors";
+import { nameLocally } from "@lossless/core/formats";
 import { printNote, printResult } from "./output.ts";
 import type { Result } from "./output.ts";
 import type { LoadedSettings } from "./config-file.ts";
@@ -28,6 +31,8 @@ export interface ArchiveOptions {
   readonly embed?: Embed | null;
   /** How long a claim on work counts without a sign of life; only without a thread. */
   readonly leaseMs?: number;
+  /** False: what hooks told of is left to others. */
+  readonly readsHooks?: boolean;
   /** Takes what would be noted on stderr: a program that draws the whole terminal must not be written into. */
   readonly onNote?: (text: string) => void;
 }
@@ -110,23 +115,40 @@ export class Invocation {
     this.#database = hidePassword(settings.databasePath);
     const note = options.onNote ?? printNote;
     const noteUpgrade = noteTenths("upgrading the archive to this version", note);
-    return openEngine({
-      database: settings.databasePath,
-      filesDir: settings.largeFilesDir,
+    const open = (how: Access): Promise<Engine> =>
+      openEngine({
+        database: settings.databasePath,
+        filesDir: settings.largeFilesDir,
+        settings,
+        create: how === "create",
+        readOnly: how === "read",
+        thread: options.thread ?? false,
+        complete: options.model?.complete ?? null,
+        hostModel: options.model?.ref ?? null,
+        embed: options.embed ?? null,
+        leaseMs: options.leaseMs,
+        onEvent: (event) => {
+          if (event.kind === "degraded") note(`warning: ${event.message}`);
+          if (event.kind === "waiting") note(event.message);
+          if (event.kind === "progress") noteUpgrade(event.done, event.total);
+        },
+      });
+    const { databasePath } = settings;
+    if (options.readsHooks === false || !existsSync(`${nameLocally(databasePath)}.capture`))
+      return open(access);
+    // What hooks told of before there was an archive begins it.
+    const isMissing = access !== "create" && !isServerAddress(databasePath) && !existsSync(databasePath);
+    const { storeNoted } = await import("./store-noted.ts");
+    if (isMissing) await storeNoted({ settings, engine: null, open: () => open("create"), note });
+    const engine = await open(access);
+    // A reading command opens the archive for writing only for that, and only then.
+    await storeNoted({
       settings,
-      create: access === "create",
-      readOnly: access === "read",
-      thread: options.thread ?? false,
-      complete: options.model?.complete ?? null,
-      hostModel: options.model?.ref ?? null,
-      embed: options.embed ?? null,
-      leaseMs: options.leaseMs,
-      onEvent: (event) => {
-        if (event.kind === "degraded") note(`warning: ${event.message}`);
-        if (event.kind === "waiting") note(event.message);
-        if (event.kind === "progress") noteUpgrade(event.done, event.total);
-      },
+      engine: access === "read" ? null : engine,
+      open: () => open("change"),
+      note,
     });
+    return engine;
   }
 
   /**

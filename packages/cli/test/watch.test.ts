@@ -1,5 +1,7 @@
+import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { installHookScript, renderHookCommand } from "@lossless/agents";
 import { afterAll, expect, test } from "vitest";
 import { commandsFor, createRunner, makeFolder } from "./support.ts";
 
@@ -37,4 +39,37 @@ test("stores the sessions of agents once, for the owner of the settings, and sta
     watcher: { isRunning: false, agents: [{ agent: "claude-code", waiting: 0 }, {}, {}, {}, {}, {}] },
   });
   expect((await lcm("watch", "--once", "--install")).status).toBe(2);
+});
+
+test("the next command stores what hooks told of while nobody watched, and status names silent hooks", async () => {
+  const database = join(folder.path, "archive.db");
+  const path = join(folder.path, "elsewhere/s2.jsonl");
+  mkdirSync(dirname(path), { recursive: true });
+  const row = {
+    uuid: "b",
+    parentUuid: null,
+    isSidechain: false,
+    sessionId: "s2",
+    cwd: "/srv/app",
+    type: "user",
+  };
+  writeFileSync(path, `${JSON.stringify({ ...row, message: { role: "user", content: "The egret." } })}\n`);
+  installHookScript(database, "claude-code");
+  installHookScript(database, "codex");
+  const event = JSON.stringify({ session_id: "s2", transcript_path: path, cwd: "/srv/app" });
+  const command = renderHookCommand(database, "claude-code", "Stop");
+  expect(spawnSync("sh", ["-c", command], { input: event }).status).toBe(0);
+  const found = await lcm("search", "egret");
+  expect(found.stderr).toContain("stored 1 line of agents; no watcher runs");
+  expect(found.stdout.toString()).toContain("egret");
+  expect((await lcm("search", "egret")).stderr).toBe("");
+  const shown = await text("status");
+  expect(shown).toMatch(
+    /claude-code: 1 transcript.*, last hook \d+ s ago, hooks that never fired: SessionStart, PreCompact, SessionEnd\n/u,
+  );
+  expect(shown).toContain("codex: hooks never fired (trust them in Codex with /hooks)");
+  expect((await json("status")).data.hooks).toMatchObject([
+    { agent: "claude-code", silent: ["SessionStart", "PreCompact", "SessionEnd"], waiting: 0, lost: 0 },
+    { agent: "codex", lastAt: null },
+  ]);
 });

@@ -15,6 +15,7 @@ export { isObject, parseObject } from "./text/json-object.ts";
 export type { JsonObject } from "./text/json-object.ts";
 export { NO_LABELS } from "./model/labels.ts";
 export { NO_ORIGIN } from "./model/origin.ts";
+export { renderRestartFrame } from "./model/restart-frame.ts";
 export { hiddenMask } from "./model/message.ts";
 export type { ByteRange, ImportMark } from "./model/message.ts";
 export { findFreeName, formatStamp } from "./repair/copy-names.ts";

@@ -13,6 +13,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { renderCommandLine } from "@lossless/core/doors";
+import { renderRestartFrame } from "@lossless/core/formats";
 import { listHookEvents } from "./events.ts";
 import type { HookAgent, HookEvent } from "./events.ts";
 import { EVENT_BYTES, findBundleFolder, findHookScript, findSpoolFolder, SPOOL_EVENTS } from "./folder.ts";
@@ -107,7 +108,9 @@ fi
 };
 
 /** For a summariser that writes what the model will know of everything before. */
-const KEEP_IDS =
-  "Copy ids of the form sum_…, msg_… and file_… into the summary as they are, each with what it names: they open the original text with the tools lcm_describe and lcm_expand.";
+const KEEP_IDS = renderRestartFrame(
+  { for: "summary" },
+  "Copy ids of the form sum_…, msg_… and file_… into the summary as they are, each with what it names: they open the original text with the tool lcm_describe.",
+);
 
 const quote = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`;

@@ -24,6 +24,7 @@ import * as grants from "./grants.ts";
 import { ingest } from "./ingest.ts";
 import { postBatch } from "./post-arrivals.ts";
 import * as recall from "./recall.ts";
+import { prepareRestart } from "./restart.ts";
 import * as rewriting from "./rewrite.ts";
 import * as sessions from "./sessions.ts";
 import type { GrantCharge } from "./state.ts";
@@ -106,6 +107,9 @@ export const VERBS = {
   listFiles: reader(browse.listFiles),
   /** Where the contents of all large files are stored. */
   listBlobs: reader(({ store }) => store.listBlobs()),
+
+  /** What a model needs to go on after its host's own compaction: where everything is, and what was asked, decided and left open. */
+  prepareRestart: reader(prepareRestart),
 
   // Recall
 

@@ -8,6 +8,7 @@
  * carries its block instead.
  */
 import type { ByteRange, PartType, PartView } from "../model/message.ts";
+import { isRestartFrame, RESTART_TOOL } from "../model/restart-frame.ts";
 import type { Writable } from "./writable.ts";
 import { base64ByteLength, hideBase64, type ReadableText } from "./base64.ts";
 import { blockKind } from "./block-kinds.ts";
@@ -58,6 +59,7 @@ interface Extras extends ResultOf {
 }
 
 const NO_EXTRAS: Extras = {};
+const RESTART: Extras = { toolName: RESTART_TOOL };
 
 /** Parts of a `content` member: a string, an array of blocks, or something unknown. */
 export function readContent(
@@ -139,6 +141,7 @@ function addExtras(part: Writable<PartDraft>, extras: Extras): void {
 }
 
 export function makeTextPart(range: ByteRange, text: string, resultOf: ResultOf | null): PartDraft {
+  if (resultOf === null && isRestartFrame(text)) return makePart(range, "text", hideBase64(text), RESTART);
   return makePart(range, resultOf ? "tool_result" : "text", hideBase64(text), resultOf ?? NO_EXTRAS);
 }
 

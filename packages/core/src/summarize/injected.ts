@@ -5,7 +5,7 @@
 
 /** How blocks begin that say nothing about the work. */
 const DROPPED =
-  /<(system-reminder|command-message|local-command-caveat|ide_opened_file|ide_selection|env|summary|recall)(?:\s[^<>]*)?>/g;
+  /<(system-reminder|command-message|local-command-caveat|ide_opened_file|ide_selection|env|summary|recall|lcm-restart|hook_context)(?:\s[^<>]*)?>/g;
 /** A command typed by the user is shown as it was typed. */
 const COMMAND = /<command-name>([^<]*)<\/command-name>|<command-args>([^<]*)<\/command-args>/g;
 const TYPED = /<bash-input>([^<]*)<\/bash-input>/g;

@@ -10,6 +10,7 @@ import { formatMessageId } from "../model/ids.ts";
 import type { MessageView, PartView } from "../model/message.ts";
 import { findRecallParts } from "../model/recall-tools.ts";
 import type { RunItem, SummaryRow } from "../store/folding.ts";
+import type { MessageText } from "../store/recall.ts";
 import type { SourceLine, SourcePart } from "./source.ts";
 import { formatMoment } from "./time.ts";
 
@@ -18,7 +19,10 @@ export interface RunSource extends SourceLine {
   readonly until: number | null;
 }
 
-export function readSources(run: readonly RunItem[]): RunSource[] {
+/** What is read of an item of a run. */
+type ReadItem = Pick<RunItem, "seq" | "hidden" | "createdAt" | "messageId" | "bytes" | "summary">;
+
+export function readSources(run: readonly ReadItem[]): RunSource[] {
   const read = run
     .filter((item) => item.hidden === 0)
     .map((item) => ({ item, view: item.bytes === null ? null : viewMessage(item.bytes) }));
@@ -46,7 +50,11 @@ function readSummary(summary: SummaryRow): RunSource {
 /** The mark of a summary made without a model says how it was made, not what happened; a model would copy it. */
 const MARKER_LINE = /^\[(?:LCM |Truncated )[^\]\n]*\][ \t]*(?:\n|$)/gm;
 
-function readMessage(item: RunItem, bytes: Uint8Array, view: MessageView): RunSource {
+/** The same for messages as a search reads them. */
+export const readMessages = (texts: readonly MessageText[]): RunSource[] =>
+  readSources(texts.map((text) => ({ ...text, hidden: 0, summary: null })));
+
+function readMessage(item: ReadItem, bytes: Uint8Array, view: MessageView): RunSource {
   const speaker = view.role === "user" ? readSpeaker(bytes) : undefined;
   return {
     id: formatMessageId(item.messageId ?? item.seq),
@@ -60,7 +68,7 @@ function readMessage(item: RunItem, bytes: Uint8Array, view: MessageView): RunSo
   };
 }
 
-function readTime(view: MessageView, item: RunItem): number | null {
+function readTime(view: MessageView, item: ReadItem): number | null {
   const at = view.createdAt ?? item.createdAt;
   return at > 0 ? at : null;
 }

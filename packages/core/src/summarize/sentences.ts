@@ -19,15 +19,16 @@ export interface Prose {
 
 const MAX_SENTENCE = 320;
 
+/** Somebody says what must be, or must not. */
+const CONSTRAINT =
+  /\b(must|never|always|do(?:n't| not)|can(?:'t|not)|may not|should(?:n't| not)|required?|requirements?|constraint|only (?:use|when|if)|at (?:most|least)|no more than|(?:above|below|more than|less than|up to|until|minimum|maximum) [€$£]?\d|rules?|polic(?:y|ies)|unless|needs? (?:my|his|her|their) (?:ok|approval)|limit(?:ed)?|budget|forbidden|allowed|deadline|prefer\w*|muss|darf|niemals|immer|doit|jamais|toujours|debe|nunca|siempre)\b|必须|不要|不能|不得|禁止|务必|应该|一定|最多|至少|限制|要求|注意|記住|记住|してはいけない|必ず|반드시|^no (?!problem|worries|idea|doubt|response|way\b)[\w`]+|^(?:keep|use|avoid|make sure|ensure|only)\b/i;
+
 const CUES: readonly (readonly [number, RegExp])[] = [
   [
     3,
     /\b(decid\w+|decision|agreed|we(?:'ll| will) (?:use|go|keep)|going with|settled on|chose|chosen|opt(?:ed)? for|instead of|rather than|switch(?:ed)? to|approved?|rejected?|verdict|conclusion|entschied\w*|beschlossen|décid\w+|decidi\w+)\b|决定|决策|采用|改用|选择了|同意|定为|決定|採用|결정/i,
   ],
-  [
-    3,
-    /\b(must|never|always|do(?:n't| not)|can(?:'t|not)|may not|should(?:n't| not)|required?|requirements?|constraint|only (?:use|when|if)|at (?:most|least)|no more than|(?:above|below|more than|less than|up to|until|minimum|maximum) [€$£]?\d|rules?|polic(?:y|ies)|unless|needs? (?:my|his|her|their) (?:ok|approval)|limit(?:ed)?|budget|forbidden|allowed|deadline|prefer\w*|muss|darf|niemals|immer|doit|jamais|toujours|debe|nunca|siempre)\b|必须|不要|不能|不得|禁止|务必|应该|一定|最多|至少|限制|要求|注意|記住|记住|してはいけない|必ず|반드시|^no (?!problem|worries|idea|doubt|response|way\b)[\w`]+|^(?:keep|use|avoid|make sure|ensure|only)\b/i,
-  ],
+  [3, CONSTRAINT],
   [
     2.4,
     /\b(to-?do|next steps?|remaining|pending|still (?:need|missing|open|have)|not yet|blocked|blocker|follow[- ]up|open (?:question|issue|task)|need(?:s|ed)? to|plan(?:ned|ning)? to|in progress|offen|à faire|pendiente)\b|待办|下一步|还需要|尚未|未完成|计划|需要|TODO|やること|残り|해야/i,
@@ -58,6 +59,7 @@ const CORRECTION =
   /^(?:no\b(?! problem| worries)|nope|nah|not\b|actually|wait|stop|hold on|undo|revert|instead|rather|don(?:'|’)?t|never|that(?:'|’)?s (?:not|wrong)|this is (?:not|wrong)|you (?:should|forgot|missed|didn)|why (?:did|are|is)|i (?:said|meant|would have expected)|nein|falsch|non\b|faux|不对|不是|错了|不要|違う|아니)/i;
 
 export const isDecision = (text: string): boolean => DECISION.test(text);
+export const isConstraint = (text: string): boolean => CONSTRAINT.test(text);
 export const isCorrection = (text: string): boolean => CORRECTION.test(text);
 /** Thanks, greetings and nods, without anything that could be acted on. */
 export const isChatter = (text: string): boolean =>

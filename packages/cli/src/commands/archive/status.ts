@@ -30,7 +30,7 @@ import {
 } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { renderPairs } from "../../table.ts";
-import type { readWatchState } from "@lossless/agents";
+import type { HookState, readWatchState } from "@lossless/agents";
 import { addExamples, findBySession, toConversationJson } from "../shared.ts";
 import { renderAgents, toAgentJson } from "./watch.ts";
 
@@ -44,6 +44,7 @@ type StatusOutput = StatusResult & {
   readonly folding: Folding | null;
   readonly storage: StorageShares | null;
   readonly watcher: Awaited<ReturnType<typeof readWatchState>>;
+  readonly hooks: readonly HookState[];
 };
 
 export function defineStatus(program: Command): void {
@@ -72,16 +73,17 @@ async function runStatus(invocation: Invocation, { session }: { readonly session
       folding: await completeFolding(engine, invocation, status),
       // Takes as long as reading the file; people ask the doctor or the disk.
       storage: invocation.isJson ? await engine.measureStorage() : null,
-      watcher: await readWatcher(invocation),
+      ...(await readCapture(invocation)),
     };
   });
   const timezone = await invocation.timezone();
   await invocation.print({ data: toStatusJson(report), text: () => renderStatus(report, timezone) });
 }
 
-async function readWatcher(invocation: Invocation): Promise<StatusOutput["watcher"]> {
-  const { settings } = await invocation.settings();
-  return (await import("@lossless/agents")).readWatchState(settings.databasePath);
+async function readCapture(invocation: Invocation): Promise<Pick<StatusOutput, "watcher" | "hooks">> {
+  const { databasePath } = (await invocation.settings()).settings;
+  const { readHookStates, readWatchState } = await import("@lossless/agents");
+  return { watcher: await readWatchState(databasePath), hooks: readHookStates(databasePath) };
 }
 
 /** The session that was named; the only one there is when none was. */
@@ -113,7 +115,7 @@ async function completeFolding(
   return { ...folding, rawTokens, counts: must(counts, `the counts of conversation ${conversationId}`) };
 }
 
-function toStatusJson({ conversation, folding, guards, watcher, ...status }: StatusOutput): object {
+function toStatusJson({ conversation, folding, guards, watcher, hooks, ...status }: StatusOutput): object {
   return {
     ...status,
     lastStoredAt: toIso(status.lastStoredAt),
@@ -130,6 +132,7 @@ function toStatusJson({ conversation, folding, guards, watcher, ...status }: Sta
       startedAt: toIso(watcher.startedAt),
       agents: watcher.agents.map(toAgentJson),
     },
+    hooks: hooks.map((state) => ({ ...state, lastAt: toIso(state.lastAt) })),
   };
 }
 
@@ -147,17 +150,19 @@ function renderStatus(status: StatusOutput, timezone: string): string {
   if (status.conversation !== null && status.folding !== null) {
     blocks.push(renderPairs(describeFolding(status.conversation, status.folding, timezone), style.faint));
   }
-  if (status.watcher !== null) blocks.push(renderWatcher(status.watcher, timezone));
+  if (status.watcher !== null || status.hooks.length > 0) blocks.push(renderCapture(status, timezone));
   return blocks.join("\n\n");
 }
 
-function renderWatcher(watcher: NonNullable<StatusOutput["watcher"]>, timezone: string): string {
-  const state = watcher.isRunning
-    ? `running since ${formatTime(watcher.startedAt, timezone)}${watcher.hasEvents ? "" : ", by polling"}`
-    : style.warning("not running; lcm watch starts it");
-  const [first = "", ...more] = renderAgents(watcher.agents, Date.now(), timezone);
-  const agents: [string, string][] = [["Agents", first], ...more.map((line): [string, string] => ["", line])];
-  return renderPairs([["Watcher", state], ...agents], style.faint);
+function renderCapture({ watcher, hooks }: StatusOutput, timezone: string): string {
+  const lines = renderAgents(watcher?.agents ?? [], Date.now(), { hooks, timezone });
+  const agents = lines.map((line, at): [string, string] => [at === 0 ? "Agents" : "", line]);
+  return renderPairs([["Watcher", describeWatcher(watcher, timezone)], ...agents], style.faint);
+}
+
+function describeWatcher(watcher: StatusOutput["watcher"], timezone: string): string {
+  if (watcher?.isRunning !== true) return style.warning("not running; lcm watch starts it");
+  return `running since ${formatTime(watcher.startedAt, timezone)}${watcher.hasEvents ? "" : ", by polling"}`;
 }
 
 function describeArchive(status: StatusOutput, timezone: string): [string, string][] {

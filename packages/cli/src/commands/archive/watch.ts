@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { settleAddress } from "@lossless/core";
 import { Option } from "commander";
 import { homedir } from "node:os";
-import type { AgentState, ServiceResult, WatchEvent, WatchState } from "@lossless/agents";
+import type { AgentState, HookState, ServiceResult, WatchEvent, WatchState } from "@lossless/agents";
 import { countOf, formatTime, toIso, toOneLine } from "@lossless/core/doors";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
@@ -61,10 +61,12 @@ async function runWatch(invocation: Invocation, options: Options): Promise<void>
       "create",
       async (engine) => {
         const states = new StateWriter((state) => agents.writeWatchState(database, state));
+        const owner = invocation.owner ?? settings.captureOwner;
         const watcher = new agents.Watcher({
           engine,
           locations: agents.listLocations(process.env, homedir()),
-          owner: invocation.owner ?? settings.captureOwner,
+          owner,
+          hooks: new agents.CaptureHooks({ database, engine, owner }),
           exclude: agents.makeExclusion(settings.captureExclude),
           onEvent: (event) => printNote(renderEvent(event)),
           onState: (state) => states.note(state),
@@ -77,7 +79,7 @@ async function runWatch(invocation: Invocation, options: Options): Promise<void>
           text: () => renderAgents(state.agents, Date.now()).join("\n"),
         });
       },
-      { thread: true },
+      { thread: true, readsHooks: false },
     ),
   );
 }
@@ -162,11 +164,40 @@ export const toAgentJson = (state: AgentState): object => ({
   lastStoredAt: toIso(state.lastStoredAt),
 });
 
-/** One line for each agent that is here. */
-export function renderAgents(agents: readonly AgentState[], now: number, timezone = "UTC"): string[] {
+/** One line for each agent that is here, or has hooks. */
+export function renderAgents(
+  agents: readonly AgentState[],
+  now: number,
+  {
+    hooks = [],
+    timezone = "UTC",
+  }: { readonly hooks?: readonly HookState[]; readonly timezone?: string } = {},
+): string[] {
   const present = agents.filter(({ isPresent }) => isPresent);
-  if (present.length === 0) return ["No sessions of an agent that can be followed were found."];
-  return present.map((state) => `${state.agent}: ${describeAgent(state, now, timezone)}`);
+  const lines = present.map((state) => {
+    const own = hooks.filter(({ agent }) => agent === state.agent);
+    return [
+      `${state.agent}: ${describeAgent(state, now, timezone)}`,
+      ...own.map((each) => describeHooks(each, now)),
+    ].join(", ");
+  });
+  const others = hooks.filter(({ agent }) => present.every((state) => state.agent !== agent));
+  lines.push(...others.map((state) => `${state.agent}: ${describeHooks(state, now)}`));
+  return lines.length === 0 ? ["No sessions of an agent that can be followed were found."] : lines;
+}
+
+/** An agent that does not trust its hooks says so nowhere. */
+function describeHooks({ agent, silent, lastAt, waiting, lost }: HookState, now: number): string {
+  const trust = agent === "codex" ? " (trust them in Codex with /hooks)" : "";
+  const never = style.warning(
+    lastAt === null ? `hooks never fired${trust}` : `hooks that never fired: ${silent.join(", ")}`,
+  );
+  return [
+    ...(lastAt === null ? [] : [`last hook ${describeAge(now - lastAt)} ago`]),
+    silent.length === 0 ? style.good("all hooks fired") : never,
+    ...(waiting === 0 ? [] : [`${countOf(waiting, "hook event")} unread`]),
+    ...(lost === 0 ? [] : [`${countOf(lost, "hook event")} written over`]),
+  ].join(", ");
 }
 
 function describeAgent(state: AgentState, now: number, timezone: string): string {

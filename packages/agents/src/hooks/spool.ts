@@ -1,0 +1,153 @@
+/**
+ * What hooks noted: read in the order it was written, and removed once the transcript it names was looked at. Also when each hook last fired, and
+ * which never did: a hook that an agent does not trust is silent.
+ *
+ * Invariants: only the holder of the watcher's lock reads the spool. A note is removed after what it leads to was stored, so that a crash in
+ * between repeats it; to look at a transcript twice changes nothing.
+ */
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { isObject, type JsonObject } from "@lossless/core/formats";
+import { HOOK_AGENTS, listHookEvents } from "./events.ts";
+import type { HookAgent } from "./events.ts";
+import { findCaptureFolder, findHookScript, findSpoolFolder } from "./folder.ts";
+
+/** One event of an agent. */
+export interface HookNote {
+  readonly path: string;
+  readonly agent: HookAgent;
+  readonly event: string;
+  /** ms UTC: when it fired. */
+  readonly at: number;
+  readonly sessionId: string | null;
+  readonly transcriptPath: string | null;
+  readonly folder: string | null;
+  readonly source: string | null;
+}
+
+/** A note is written within moments; one that is not whole after this never will be. */
+const DAMAGED_MS = 10_000;
+
+const NAME = /^([a-z-]+)\.([A-Za-z]+)\.[\w.]+\.json$/u;
+
+/** Notes that are whole, oldest first. */
+export function readNotes(database: string, now = Date.now()): HookNote[] {
+  const folder = findSpoolFolder(database);
+  return listFolder(folder)
+    .flatMap((name) => readNote(folder, name, now))
+    .sort((a, b) => a.at - b.at);
+}
+
+export const hasNotes = (database: string): boolean => listFolder(findSpoolFolder(database)).some(isNote);
+
+const isNote = (name: string): boolean => NAME.test(name);
+
+const listFolder = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
+
+function readNote(folder: string, name: string, now: number): HookNote[] {
+  const [, agent = "", event = ""] = NAME.exec(name) ?? [];
+  const known = HOOK_AGENTS.find((each) => each === agent);
+  const path = join(folder, name);
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (known === undefined || stats === undefined) return [];
+  const fields = parse(readFileSync(path, "utf8"));
+  if (fields === null) {
+    if (now - stats.mtimeMs > DAMAGED_MS) rmSync(path, { force: true });
+    return [];
+  }
+  const field = (key: string): string | null => {
+    const value = fields[key];
+    return typeof value === "string" && value !== "" ? value : null;
+  };
+  const transcriptPath = field("transcript_path");
+  return [
+    {
+      path,
+      agent: known,
+      event,
+      at: stats.mtimeMs,
+      sessionId: field("session_id") ?? field("sessionId"),
+      transcriptPath: transcriptPath !== null && isAbsolute(transcriptPath) ? transcriptPath : null,
+      folder: field("cwd"),
+      source: field("source"),
+    },
+  ];
+}
+
+/** Null for what is not a whole object. */
+function parse(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+export const removeNote = ({ path }: HookNote): void => rmSync(path, { force: true });
+
+// ---- what fired
+
+/** When each event last came, ms UTC. */
+type Fired = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+const firedFile = (database: string): string => join(findCaptureFolder(database), "fired.json");
+
+function readFired(database: string): Fired {
+  const path = firedFile(database);
+  return existsSync(path) ? ((parse(readFileSync(path, "utf8")) ?? {}) as Fired) : {};
+}
+
+/** Remembers that hooks fired. Only the holder of the watcher's lock. */
+export function recordFired(database: string, notes: readonly HookNote[]): void {
+  if (notes.length === 0) return;
+  const fired: Record<string, Record<string, number>> = structuredClone(readFired(database));
+  for (const { agent, event, at } of notes) {
+    const events = (fired[agent] ??= {});
+    events[event] = Math.max(events[event] ?? 0, at);
+  }
+  const path = firedFile(database);
+  writeFileSync(`${path}.new`, `${JSON.stringify(fired)}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+/** How the hooks of an agent are doing. */
+export interface HookState {
+  readonly agent: HookAgent;
+  /** ms UTC: when one last fired; null when none ever did. */
+  readonly lastAt: number | null;
+  /** Events whose hook never fired. */
+  readonly silent: readonly string[];
+  /** Notes that nobody has read yet. */
+  readonly waiting: number;
+  /** Events that a full spool wrote over. */
+  readonly lost: number;
+}
+
+/** Of the agents whose hooks are set up. */
+export function readHookStates(database: string): HookState[] {
+  const fired = readFired(database);
+  const notes = readNotes(database);
+  return HOOK_AGENTS.filter((agent) => existsSync(findHookScript(database, agent))).map((agent) => {
+    const own = notes.filter((note) => note.agent === agent);
+    const events = { ...fired[agent] };
+    for (const { event, at } of own) events[event] = Math.max(events[event] ?? 0, at);
+    const times = Object.values(events);
+    return {
+      agent,
+      lastAt: times.length === 0 ? null : Math.max(...times),
+      silent: listHookEvents(agent)
+        .map(({ name }) => name)
+        .filter((name) => events[name] === undefined),
+      waiting: own.length,
+      lost: readLost(database, agent),
+    };
+  });
+}
+
+function readLost(database: string, agent: HookAgent): number {
+  const path = join(findSpoolFolder(database), `${agent}.lost`);
+  const count = existsSync(path) ? Number.parseInt(readFileSync(path, "utf8"), 10) : 0;
+  return Number.isSafeInteger(count) ? count : 0;
+}
