@@ -1,14 +1,14 @@
 /** An archive is brought in beside other writers: they do not wait, see nothing of it before its end, and whatever they store stays. */
-import { readdirSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { deriveMessage } from "@lossless/core/formats";
 import { SqliteStore } from "@lossless/sqlite";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { allMessages, batchOf, clock, findWord, fold, makeEvent } from "@lossless/testkit/contract/parts.ts";
 import { say, session, textOf } from "@lossless/testkit/contract/parts.ts";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { exportArchive } from "../src/archive/export-archive.ts";
 import { importArchive } from "../src/archive/import-archive.ts";
-import type { ArchiveImportResult } from "../src/archive/import-archive.ts";
+import type { ArchiveImportResult } from "../src/archive/archive-intake.ts";
 
 /** Enough lines that an import tells of its progress more than once. */
 const MESSAGES = 600;
@@ -18,7 +18,9 @@ interface Desk {
   /** Another program with the same archive, which never waits. */
   readonly other: SqliteStore;
   /** Imports, and calls `meanwhile` in the middle of it. */
-  readonly bring: (meanwhile: () => void) => Promise<ArchiveImportResult>;
+  readonly bring: (meanwhile: () => void, how?: { always: boolean }) => Promise<ArchiveImportResult>;
+  /** Adds a conversation to the file. */
+  readonly addConversation: () => Promise<void>;
   readonly listFiles: () => string[];
 }
 
@@ -41,17 +43,23 @@ async function openDesk(): Promise<Desk> {
   await fold(source, conversationId, { count: 5, text: textOf(1, "tells of a stork") });
   const path = folder.file("moved.lcmx");
   await exportArchive(source, { out: path });
-  await source.close();
+  const addConversation = async (): Promise<void> => {
+    const added = { ...session, key: "agent:main:added", id: "added" };
+    await source.append(batchOf(events, { session: added }));
+    rmSync(path);
+    await exportArchive(source, { out: path });
+  };
   const [target, other] = [open("target", 1_000), open("target", 0)];
   onTestFinished(async () => {
+    await source.close();
     await other.close();
     await target.close();
     folder[Symbol.dispose]();
   });
-  const bring = (meanwhile: () => void): Promise<ArchiveImportResult> => {
+  const bring: Desk["bring"] = (meanwhile, { always } = { always: false }) => {
     let isDone = false;
     const onProgress = (): void => {
-      if (!isDone) meanwhile();
+      if (!isDone || always) meanwhile();
       isDone = true;
     };
     return importArchive(target, { path, derive: deriveMessage, now: clock.now(), onProgress });
@@ -60,7 +68,7 @@ async function openDesk(): Promise<Desk> {
     readdirSync(folder.path, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && /target/.test(`${entry.parentPath}/${entry.name}`))
       .map((entry) => entry.name);
-  return { target, other, bring, listFiles };
+  return { target, other, bring, addConversation, listFiles };
 }
 
 const prove = async (store: SqliteStore): Promise<void> =>
@@ -106,5 +114,36 @@ test("what somebody else stored meanwhile under the same name stays, and nothing
   expect(report).toMatchObject({ imported: 0, conversationIds: [] });
   expect((await target.status()).messages).toBe(1);
   expect(listFiles()).toEqual(before);
+  await prove(target);
+});
+
+test("others write while an archive is compared that is stored already, and it adds nothing", async () => {
+  const { target, other, bring, listFiles } = await openDesk();
+  const first = await bring(() => undefined);
+  const before = listFiles();
+  const taken = vi.spyOn(target, "bringIn");
+  const written: Promise<unknown>[] = [];
+  const again = await bring(() => written.push(other.append(batchOf([makeEvent("later", say("crane"))]))));
+  expect(await written[0]).toMatchObject({ results: [{ outcome: "stored" }] });
+  expect(again).toMatchObject({ imported: 0, skipped: MESSAGES + 1, summaries: 0, problems: [] });
+  expect(again.conversationIds).toEqual(first.conversationIds);
+  expect(taken).toHaveBeenCalledOnce();
+  expect(listFiles()).toEqual(before);
+  await prove(target);
+});
+
+test("of an archive that is stored in part, only what is new is brought in, while others write to the end", async () => {
+  const { target, other, bring, addConversation } = await openDesk();
+  await bring(() => undefined);
+  await addConversation();
+  const written: Promise<unknown>[] = [];
+  const onEvery = (): void =>
+    void written.push(other.append(batchOf([makeEvent(`w${written.length}`, say("crane"))])));
+  const report = await bring(onEvery, { always: true });
+  expect(written.length).toBeGreaterThan(3);
+  for (const one of await Promise.all(written))
+    expect(one).toMatchObject({ results: [{ outcome: "stored" }] });
+  expect(report).toMatchObject({ imported: MESSAGES, skipped: MESSAGES + 1, problems: [] });
+  expect(report.conversationIds).toHaveLength(2);
   await prove(target);
 });

@@ -36,13 +36,18 @@ const COLUMNS = [
   "previous_id",
 ] as const;
 
+/** Of the summaries of one conversation. */
+const INDEXED_ORDER = ["state", "depth", "start_pos", "summary_id"] as const;
+
 type CheckedSummary = Pick<Row<"summaries">, (typeof COLUMNS)[number]>;
 
 export function* checkGraph(problems: Problems, conversationId?: number): Asking<void> {
   const pages = new Pages("summaries", {
     columns: COLUMNS,
-    order: ["summary_id"],
-    where: conversationId === undefined ? {} : { conversation_id: conversationId },
+    // An order that has an index: otherwise each page would sort all that are left.
+    ...(conversationId === undefined
+      ? { order: ["summary_id"] as const }
+      : { order: INDEXED_ORDER, where: { conversation_id: conversationId } }),
     limit: PAGE_SUMMARIES,
   });
   for (let page; (page = yield* pages.next()).length > 0;) {

@@ -12,7 +12,7 @@ import type { ListedConversation, Snapshot, Store } from "@lossless/core/ports";
 import { renderRecord } from "./archive-records.ts";
 import { readRecords } from "./export-archive.ts";
 import type { ArchiveCounts } from "./export-archive.ts";
-import { ArchiveIntake, nameConversation } from "./import-archive.ts";
+import { ArchiveIntake, nameConversation } from "./archive-intake.ts";
 
 export interface MigrateOptions {
   readonly from: Store;

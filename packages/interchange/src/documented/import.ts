@@ -24,7 +24,7 @@ import {
 } from "@lossless/core/formats";
 import type { ImportMark } from "@lossless/core/formats";
 import type { AppendEvent, Intake, PreparedMessage, Store } from "@lossless/core/ports";
-import { describeFailure } from "../archive/import-archive.ts";
+import { describeFailure } from "../archive/archive-intake.ts";
 import type { ImportProblem, ImportProgress } from "../transcript/import.ts";
 import { createAbortError } from "../transcript/lines.ts";
 
