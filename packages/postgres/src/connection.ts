@@ -6,6 +6,7 @@
  * program writes to a schema that it does not know. A read of several statements happens inside `read`, on one state of the archive. A
  * transaction whose COMMIT was answered with anything else than COMMIT has failed.
  */
+import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "@lossless/core/adapter";
 import type { ErrorCode } from "@lossless/core/adapter";
@@ -64,8 +65,12 @@ export interface ConnectionOptions {
 export const statement = (text: string, ...values: SqlValue[]): Statement => ({ text, values });
 
 const DEFAULT_BUSY_LIMIT_MS = 60_000;
-/** A server that restarts is back sooner; one that is gone must not keep a chat waiting. */
+/** A server that restarts is back sooner; one that is gone must not keep a chat waiting. A caller who waits less for locks waits less for a server, too. */
 const RECONNECT_LIMIT_MS = 10_000;
+/** So long a caller who is in a hurry waits for a connection. */
+const SHORTEST_CONNECT_MS = 2_000;
+/** After so long without an answer the server is asked by another connection whether it is there. */
+const SILENCE_MS = { min: 1_000, max: 5_000 } as const;
 const LONGEST_PAUSE_MS = 500;
 const BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const READ_VERSION = "SELECT version FROM archive_schema";
@@ -83,6 +88,7 @@ export class Connection implements Sql {
   readonly #busyLimitMs: number;
   readonly #pool: pg.Pool;
   readonly #turns: Turns;
+  readonly #silence: Silence;
   /** The newest schema that this program knows; null while the database has not proven to be an archive. */
   #newestSchema: number | null = null;
   #isOpen = true;
@@ -101,10 +107,12 @@ export class Connection implements Sql {
     this.readOnly = readOnly;
     this.#busyLimitMs = busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
     this.#turns = new Turns(this.#address.maxConnections);
+    const { min, max } = SILENCE_MS;
+    this.#silence = new Silence(Math.max(min, Math.min(max, this.#busyLimitMs)), () => this.#probe());
     this.#pool = new pg.Pool({
       connectionString: this.#address.connectionString,
       max: this.#address.maxConnections,
-      connectionTimeoutMillis: this.#address.connectTimeoutMs,
+      connectionTimeoutMillis: this.#connectTimeoutMs,
       keepAlive: true,
       types: SQL_TYPES,
       Client: ClosingClient,
@@ -239,7 +247,11 @@ export class Connection implements Sql {
     const release = await this.#turns.take();
     let client: Client | null = null;
     try {
-      client = new Client(await this.#connect(), this, this.#address.isNamed ? this.#names : null);
+      client = new Client(await this.#connect(), {
+        counter: this,
+        names: this.#address.isNamed ? this.#names : null,
+        silence: this.#silence,
+      });
       this.#wasReached = true;
       return await work(client);
     } finally {
@@ -247,6 +259,29 @@ export class Connection implements Sql {
       if (client === null) release();
       else void client.release().finally(release);
     }
+  }
+
+  /** 0 is without end, as libpq has it. */
+  get #connectTimeoutMs(): number {
+    const asked = this.#address.connectTimeoutMs;
+    const most = Math.max(SHORTEST_CONNECT_MS, this.#busyLimitMs);
+    return asked === 0 ? asked : Math.min(asked, most);
+  }
+
+  /** Whether the server answers at all. */
+  async #probe(): Promise<boolean> {
+    const client = new ClosingClient({
+      connectionString: this.#address.connectionString,
+      connectionTimeoutMillis: Math.min(this.#connectTimeoutMs || Infinity, SILENCE_MS.max),
+    });
+    client.on("error", () => undefined);
+    return new Promise((resolve) => {
+      client.connect((error) => {
+        // A server that refuses is there.
+        resolve(error === null || error === undefined || !isLost(error));
+        if (!error) void client.end();
+      });
+    });
   }
 
   async #connect(): Promise<pg.PoolClient> {
@@ -277,7 +312,7 @@ export class Connection implements Sql {
       try {
         return await work();
       } catch (error) {
-        const limitMs = isLost(error) ? (this.#wasReached ? RECONNECT_LIMIT_MS : 0) : this.#busyLimitMs;
+        const limitMs = isLost(error) && !this.#wasReached ? 0 : this.#limitFor(error);
         const isWorth =
           isDefeat(error) ||
           isConflict?.(error) === true ||
@@ -289,6 +324,10 @@ export class Connection implements Sql {
         await sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, 2 ** attempt));
       }
     }
+  }
+
+  #limitFor(error: unknown): number {
+    return isLost(error) ? Math.min(RECONNECT_LIMIT_MS, this.#busyLimitMs) : this.#busyLimitMs;
   }
 
   /** The error in our words; a statement that fails because another program has upgraded the schema says that. */
@@ -341,10 +380,52 @@ class Turns {
   }
 }
 
+/**
+ * Notices a server that says nothing: a network that loses every packet closes no connection, and whoever waits would wait for a quarter of an hour. A
+ * statement that merely takes long is left alone, because the server answers others meanwhile.
+ */
+class Silence {
+  readonly #afterMs: number;
+  readonly #ask: () => Promise<boolean>;
+  #asking: Promise<boolean> | null = null;
+
+  constructor(afterMs: number, ask: () => Promise<boolean>) {
+    this.#afterMs = afterMs;
+    this.#ask = ask;
+  }
+
+  /** Calls `end` when the server is not there any more. Returns what ends the watch. */
+  watch(end: () => void): () => void {
+    let timer: NodeJS.Timeout | null = null;
+    const wait = (): void => {
+      timer = setTimeout(() => void check(), this.#afterMs).unref();
+    };
+    const check = async (): Promise<void> => {
+      // One question for all connections that wait.
+      this.#asking ??= this.#ask().finally(() => (this.#asking = null));
+      const isThere = await this.#asking;
+      if (timer === null) return;
+      if (isThere) wait();
+      else end();
+    };
+    wait();
+    return () => {
+      if (timer !== null) clearTimeout(timer);
+      timer = null;
+    };
+  }
+}
+
 interface Answer {
   readonly command: string;
   readonly rowCount: number | null;
   readonly rows: unknown[];
+}
+
+interface ClientParts {
+  readonly counter: { trips: number; statements: number };
+  readonly names: Map<string, string> | null;
+  readonly silence: Silence;
 }
 
 /** One connection in the hands of one user. Counts round trips: what is sent while an answer is awaited belongs to the same one. */
@@ -355,18 +436,17 @@ class Client {
   #open = 0;
   #last: Promise<unknown> = Promise.resolve();
   #isBroken = false;
+  readonly #silence: Silence;
+  #endWatch: (() => void) | null = null;
   readonly #onError = (): void => {
     this.#isBroken = true;
   };
 
-  constructor(
-    client: pg.PoolClient,
-    counter: { trips: number; statements: number },
-    names: Map<string, string> | null,
-  ) {
+  constructor(client: pg.PoolClient, { counter, names, silence }: ClientParts) {
     this.#client = client;
     this.#counter = counter;
     this.#names = names;
+    this.#silence = silence;
     // The pool does not listen while a connection is in use; unheard, an error would end the process.
     client.on("error", this.#onError);
   }
@@ -391,11 +471,18 @@ class Client {
     if (this.#open === 0) this.#counter.trips += 1;
     this.#open += 1;
     this.#counter.statements += 1;
-    const answer = this.#client.query(query).finally(() => (this.#open -= 1));
+    this.#endWatch ??= this.#silence.watch(() => cutLine(this.#client));
+    const answer = this.#client.query(query).finally(() => this.#noteAnswer());
     this.#last = answer.catch((error: unknown) => {
       if (isLost(error)) this.#isBroken = true;
     });
     return answer;
+  }
+
+  #noteAnswer(): void {
+    this.#open -= 1;
+    this.#endWatch?.();
+    this.#endWatch = this.#open === 0 ? null : this.#silence.watch(() => cutLine(this.#client));
   }
 
   #nameOf(text: string): { name?: string } {
@@ -415,6 +502,12 @@ class Client {
   markBroken(): void {
     this.#isBroken = true;
   }
+}
+
+/** Ends a connection without a word to the other side; everything that waits for an answer fails as lost. */
+function cutLine(client: pg.PoolClient): void {
+  const { connection } = client as unknown as { readonly connection: { readonly stream: Duplex } };
+  connection.stream.destroy();
 }
 
 /** The server may or may not have committed. */

@@ -223,28 +223,43 @@ class Threads {
 
   async #read(name: string, verb: Verb, request: unknown): Promise<unknown> {
     if (verb.flushedIndex) await this.#flushIndex();
-    this.#reader ??= this.#openReader();
-    return (await this.#reader).call(name, verb, request);
+    return (await (this.#reader ??= this.#openOnce())).call(name, verb, request);
+  }
+
+  /** An archive that could not be opened now may be there at the next call. */
+  #openOnce(): Promise<EngineThread> {
+    const reader = this.#openReader();
+    reader.catch(() => {
+      if (this.#reader === reader) this.#reader = null;
+    });
+    return reader;
   }
 
   /** Whoever comes while another caller's flush is under way waits for the same. */
   #flushIndex(): Promise<unknown> {
     if (this.#mayBeUnindexed) {
       this.#mayBeUnindexed = false;
-      this.#flushing = this.#writer.call("flushIndex", VERBS.flushIndex, undefined);
+      const flushing = this.#writer.call("flushIndex", VERBS.flushIndex, undefined);
+      flushing.catch(() => (this.#mayBeUnindexed = true));
+      this.#flushing = flushing;
     }
     return this.#flushing;
   }
 
   async #erase(name: string, verb: Verb, request: unknown): Promise<unknown> {
     const result = await this.#writer.call(name, verb, request);
-    await (await this.#reader)?.call("dropTexts", READER_PORT.dropTexts, undefined);
+    await (await this.#findReader())?.call("dropTexts", READER_PORT.dropTexts, undefined);
     this.#mayBeUnindexed = true;
     return result;
   }
 
   async #callEvery(name: string, verb: Verb): Promise<unknown> {
-    await (await this.#reader)?.call(name, verb, undefined);
+    await (await this.#findReader())?.call(name, verb, undefined);
     return this.#writer.call(name, verb, undefined);
+  }
+
+  /** The reading thread, if there is one. */
+  async #findReader(): Promise<EngineThread | null> {
+    return (await this.#reader?.catch(() => null)) ?? null;
   }
 }

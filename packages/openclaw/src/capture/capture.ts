@@ -209,7 +209,7 @@ export function noteImport(memory: ProcessMemory, sessionKey: string, done: numb
 }
 
 function describeTrouble(cause: unknown): string {
-  return `Lossless Claw cannot write its archive right now (${describeError(cause)}). Nothing is lost: turns wait beside the database and are stored when it works again. Please tell the user once; /lcm status says more.`;
+  return `Lossless Claw cannot write its archive right now (${describeError(cause)}). Nothing is lost: turns wait in a folder on this machine and are stored when it works again. Please tell the user once; /lcm status says more.`;
 }
 
 function pickTarget({

@@ -311,6 +311,6 @@ function renderFailure(error: unknown, spooledTurns: number): string {
   const waiting =
     spooledTurns === 0
       ? ""
-      : `\n${spooledTurns} turns wait safely beside the database and are stored when it is back.`;
+      : `\n${spooledTurns} turns wait safely in lcm-spool and are stored when it is back.`;
   return `Lossless Claw cannot read its archive: ${error instanceof Error ? error.message : String(error)}${hint}${waiting}`;
 }
