@@ -243,7 +243,9 @@ function cutCover(cover: CoverTail, endBefore: number): CoverTail {
 function listOldBulky(cover: CoverTail, tail: TailPolicy, anchor: number): ReadonlySet<number> {
   const items = takeBefore(cover, anchor).reverse();
   const { startIndex } = findFreshTail(items, tail);
-  const bulky = items.slice(0, startIndex).filter((item) => isBulky(item, DEFAULT_LINE_COSTS));
+  const bulky = items
+    .slice(0, startIndex)
+    .filter((item) => item.toolResults.length > 0 && isBulky(item, DEFAULT_LINE_COSTS));
   return new Set(bulky.flatMap((item) => item.messageId ?? []));
 }
 
@@ -381,8 +383,8 @@ interface Writing {
   readonly options: AssembleOptions;
 }
 
-const nameDraft = ({ messageId, kind, withoutMedia }: ChosenItem): string =>
-  `${messageId} ${kind} ${withoutMedia === true}`;
+const nameDraft = ({ messageId, kind, withoutMedia, tokens }: ChosenItem): string =>
+  `${messageId} ${kind} ${withoutMedia === true}${kind === "stub" ? ` ${tokens}` : ""}`;
 
 async function writeContext(
   { store, cover, drafts: known, options }: Writing,
@@ -504,7 +506,8 @@ function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): 
   const message = item.messageId === null ? undefined : loaded.messages.get(item.messageId);
   if (message) {
     const tokens = loaded.wholeTokens.get(message.messageId) ?? item.tokens;
-    const line = { id: item.ids[0] ?? "", tokens, canOpen: options.canOpen };
+    const roomTokens = item.tokens - MESSAGE_OVERHEAD_TOKENS;
+    const line = { id: item.ids[0] ?? "", tokens, canOpen: options.canOpen, roomTokens };
     const name = nameDraft(item);
     const draft =
       loaded.written.get(name) ??

@@ -18,7 +18,7 @@ import { applyFactor } from "../text/tokens.ts";
 import { isUserMessage } from "../model/tool-groups.ts";
 import { chooseFront, chooseLeast, type FrontChoice, type RangeNeed } from "./front.ts";
 import { openSummaries } from "./open.ts";
-import type { Front, Pick } from "./picks.ts";
+import type { Front, Pick, Stubs } from "./picks.ts";
 import { DEFAULT_LINE_COSTS, PieceReader, type LineCosts, type Piece } from "./pieces.ts";
 
 export interface CoverCounters {
@@ -336,16 +336,16 @@ function showFront(scene: Scene, front: Front, choice: FrontChoice): ChosenItem[
   const items: ChosenItem[] = [];
   for (const [index, pick] of choice.picks.entries()) {
     if (choice.range?.beforePick === index) items.push(showRange(scene, front, choice.range));
-    items.push(...showPick(pick, front.costs));
+    items.push(...showPick(pick));
   }
   if (choice.range && choice.range.beforePick >= choice.picks.length)
     items.push(showRange(scene, front, choice.range));
   return items;
 }
 
-function showPick(pick: Pick, costs: LineCosts): ChosenItem[] {
+function showPick(pick: Pick): ChosenItem[] {
   if (pick.kind === "piece") {
-    const items = showPiece(pick.piece, pick.reason, pick.stubbed, costs);
+    const items = showPiece(pick.piece, pick.reason, pick.stubbed);
     return pick.piece.kind === "summary" ? items.map((item) => showPart(item, pick.messages)) : items;
   }
   const { reserve, lacks } = pick;
@@ -380,15 +380,11 @@ function showPart(item: ChosenItem, messages: number): ChosenItem {
   return { ...item, messages, reason: `${item.reason}, of which ${item.messages - messages} follow` };
 }
 
-function showPiece(
-  piece: Piece,
-  reason: string,
-  stubbed: ReadonlySet<CoverItem> = new Set(),
-  costs: LineCosts = DEFAULT_LINE_COSTS,
-): ChosenItem[] {
+function showPiece(piece: Piece, reason: string, stubbed: Stubs = new Map()): ChosenItem[] {
   const notes = piece.tokens - piece.storedTokens;
   return piece.items.map((item, index) => {
-    const isStub = stubbed.has(item);
+    const stubTokens = stubbed.get(item);
+    const isStub = stubTokens !== undefined;
     const extra = index === piece.items.length - 1 ? notes : 0;
     return {
       kind: isStub
@@ -404,12 +400,12 @@ function showPiece(
       seq: item.seq,
       startPosition: item.startPosition,
       endPosition: item.endPosition,
-      tokens: (isStub ? costs.stubTokens(item) : item.tokens) + extra,
+      tokens: (stubTokens ?? item.tokens) + extra,
       messages: item.messages,
       depth: item.depth,
       earliestAt: item.createdAt,
       latestAt: item.createdAt,
-      reason: isStub ? `${reason}, ${item.tokens} tokens of tool output as a stub` : reason,
+      reason: isStub ? `${reason}, ${item.tokens} tokens as a stub` : reason,
     };
   });
 }

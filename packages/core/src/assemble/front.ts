@@ -2,7 +2,7 @@
  * What stands for the messages up to the anchor when not all of them fit. In this order: the newest user message and an open
  * tool group; one root or stand-in for everything older, else a range line; the tail to 30 %; summaries, the recent before the older;
  * what is left goes to the tail, up to 70 %, and where that is still too little, to what was left out and to finer items (`rest.ts`).
- * Bulky tool results of the tail become stubs before its messages are left out. A share that is not needed goes to the next.
+ * Bulky tool results and calls of the tail become stubs before its messages are left out. A share that is not needed goes to the next.
  *
  * Invariants: the choice depends on the messages up to the anchor alone, so that it stays as it is until the anchor moves; the cost
  * of one range line is kept free from the start; every message is in one pick or counted by that line, never both.
@@ -165,6 +165,7 @@ function layBoard(front: Front, matchOf: Match): Board {
       (a, b) =>
         Number(a.lacks !== null) - Number(b.lacks !== null) ||
         a.messages - b.messages ||
+        b.tokens - a.tokens ||
         (a.reserve.summaryId < b.reserve.summaryId ? -1 : 1),
     );
   const least = [front.unreadMessages > 0 ? Number.POSITIVE_INFINITY : 0];
@@ -316,7 +317,9 @@ function findSparseRoot(front: Front, board: Board, cap: number): Placed | null 
     if (isRoot && liesBefore && isUsable) fromStart.push(place(reserve, { from: 0, to: 0, messages: held }));
   }
   const fitting = fromStart.filter(({ tokens }) => tokens <= cap);
-  return fitting.sort((a, b) => b.reserve.endPosition - a.reserve.endPosition)[0] ?? null;
+  return (
+    fitting.sort((a, b) => b.reserve.endPosition - a.reserve.endPosition || b.tokens - a.tokens)[0] ?? null
+  );
 }
 
 // The tail.
@@ -409,13 +412,17 @@ const pickUser = (user: CoverItem, costs: LineCosts): PiecePick =>
 
 function pickStubbed(piece: Piece, costs: LineCosts): PiecePick {
   const stubbed = new Set(
-    piece.items.filter((item) => item.toolResults.length > 0 && costs.stubTokens(item) < item.tokens),
+    piece.items.filter(
+      (item) => item.toolResults.length + item.toolCalls.length > 0 && costs.stubTokens(item) < item.tokens,
+    ),
   );
-  return { ...pickWhole(piece, "open tool group"), stubbed, tokens: priceOf(piece, stubbed, costs) };
+  return { ...pickTail(piece, stubbed, costs), reason: "open tool group" };
 }
 
-function pickTail(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts): PiecePick {
-  return { ...pickWhole(piece, "fresh tail"), stubbed, tokens: priceOf(piece, stubbed, costs) };
+function pickTail(piece: Piece, among: ReadonlySet<CoverItem>, costs: LineCosts): PiecePick {
+  const items = piece.items.filter((item) => among.has(item));
+  const stubbed = new Map(items.map((item) => [item, costs.stubTokens(item)]));
+  return { ...pickWhole(piece, "fresh tail"), stubbed, tokens: priceOf(piece, among, costs) };
 }
 
 function priceOf(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts): number {

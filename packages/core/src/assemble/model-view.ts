@@ -4,11 +4,12 @@
  *
  * Reasoning goes back only to the model that made it; what is not spoken to a model (a payload that lives in a file) is its reference.
  */
-import { partTokens, viewForModel, type SentPart } from "../message/normalize.ts";
+import { partTokens, TOOL_FRAME_TOKENS, viewForModel, type SentPart } from "../message/normalize.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import { MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import type { ModelMessage, ModelPart } from "./grammars.ts";
 import { renderMediaStub, renderStub } from "./render.ts";
+import { shortenCallMessage } from "./short-call.ts";
 import type { StubText } from "./render.ts";
 
 export interface StoredMessage {
@@ -24,13 +25,14 @@ export interface ViewOptions {
   readonly estimate: (text: string) => number;
   /** The model the context is for; unknown means that no reasoning is sent. */
   readonly model: ModelIdentity | null;
-  /** Tool results are shown as stubs that name the message. */
+  /** Tool results are shown as stubs that name the message, tool calls without their long arguments. */
   readonly stub: StubLine | null;
   /** Images and files are shown as such lines. */
   readonly mediaStub?: StubLine | null;
 }
 
-type StubLine = Pick<StubText, "id" | "tokens" | "canOpen">;
+/** `roomTokens`: what the message may have as a stub; absent, its stubs are as short as can be. */
+type StubLine = Pick<StubText, "id" | "tokens" | "canOpen"> & { readonly roomTokens?: number };
 
 const REFERENCE = "[LCM File: ";
 
@@ -43,12 +45,21 @@ export function toModelMessage(message: StoredMessage, options: ViewOptions): Wr
   const view = mendHalves(viewForModel(message.bytes), message.bytes);
   const keepsReasoning = isSameModel(view.model, options.model);
   const tokens = shareTokens(view.parts, message.tokens, options.estimate);
+  const { stub, estimate } = options;
+  const results = view.parts.filter(({ type }) => type === "tool_result").length;
+  const roomTokens =
+    Math.floor((stub?.roomTokens ?? 0) / Math.max(1, results)) - TOOL_FRAME_TOKENS - MESSAGE_OVERHEAD_TOKENS;
   const parts = view.parts
     .filter((part) => part.type !== "reasoning" || keepsReasoning)
-    .map((part) => toPart(part, tokens(part), options));
+    .map((part) =>
+      stub !== null && part.type === "tool_result"
+        ? stubResult(part, { ...stub, roomTokens, estimate })
+        : toPart(part, tokens(part), options.mediaStub ?? null),
+    );
+  const isCall = parts.some(({ type }) => type === "tool_call");
   return {
     role: view.role === "other" ? "user" : view.role,
-    parts,
+    parts: stub !== null && isCall ? shortenCallMessage(parts, stub, estimate) : parts,
     seq: message.seq,
     model: view.model,
   };
@@ -103,16 +114,21 @@ function shareTokens(
   return (part) => (part === largest ? Math.max(0, left) : counted.get(part));
 }
 
-function toPart(
-  part: SentPart,
-  tokens: number | undefined,
-  { stub, mediaStub = null }: Pick<ViewOptions, "stub" | "mediaStub">,
+function stubResult(
+  { type, text, toolCallId, toolName, isError }: SentPart,
+  stub: Omit<StubText, "toolName">,
 ): ModelPart {
+  return {
+    type,
+    text: renderStub({ ...stub, toolName: toolName ?? null, text }),
+    toolCallId,
+    toolName,
+    isError,
+  };
+}
+
+function toPart(part: SentPart, tokens: number | undefined, mediaStub: StubLine | null): ModelPart {
   const { type, text, toolCallId, toolName, isError, payloadBytes, block } = part;
-  if (stub !== null && type === "tool_result") {
-    const line = renderStub({ ...stub, toolName: toolName ?? null });
-    return { type, text: line, toolCallId, toolName, isError };
-  }
   if (type === "image" || type === "file") {
     if (text.startsWith(REFERENCE)) return { type: "text", text };
     if (mediaStub !== null) return { type: "text", text: renderMediaStub(type, mediaStub) };

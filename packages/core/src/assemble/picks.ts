@@ -29,11 +29,13 @@ export interface Front {
   readonly costs: LineCosts;
 }
 
+export type Stubs = ReadonlyMap<CoverItem, number>;
+
 export interface PiecePick {
   readonly kind: "piece";
   readonly piece: Piece;
-  /** Items sent with their tool results as stubs. */
-  readonly stubbed: ReadonlySet<CoverItem>;
+  /** Items sent with their tool results and calls as stubs, and the tokens each of them may have. */
+  readonly stubbed: Stubs;
   readonly tokens: number;
   /** Messages it stands for; of a summary without those that are shown beside it. */
   readonly messages: number;
@@ -57,7 +59,7 @@ export interface Lack {
 
 export type Pick = PiecePick | ReservePick;
 
-const NO_STUBS: ReadonlySet<CoverItem> = new Set();
+const NO_STUBS: Stubs = new Map();
 
 export const sumTokens = (picks: readonly Pick[]): number =>
   picks.reduce((sum, pick) => sum + pick.tokens, 0);

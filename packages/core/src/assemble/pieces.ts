@@ -23,7 +23,7 @@ export interface Piece {
   readonly storedTokens: number;
   /** Sent whole, with the words that explain a missing half of a tool group. */
   readonly tokens: number;
-  /** Sent with its bulky tool results as stubs. */
+  /** Sent with its bulky tool results and calls as stubs. */
   readonly stubbedTokens: number;
   readonly messages: number;
   readonly hasTools: boolean;
@@ -32,7 +32,7 @@ export interface Piece {
 /** Upper bounds, in uncalibrated tokens, of the lines the assembler writes itself. */
 export interface LineCosts {
   readonly rangeTokens: number;
-  /** A tool result's message when each of its results is a stub. */
+  /** A message with tool results or calls when each of them is a stub. */
   stubTokens(item: CoverItem): number;
 }
 
@@ -40,20 +40,25 @@ export interface LineCosts {
 export const LACKS_TOKENS = 16;
 const RANGE_LINE_TOKENS = 120;
 export const STUB_TOKENS = 72;
+/** What is left of a bulky tool call, and of the text beside the calls of its message. */
+export const CALL_STUB_TOKENS = 112;
+export const CALL_TEXT_TOKENS = 64;
 /** What it takes to say that a call has no result, or a result no call. */
 export const MISSING_HALF_TOKENS = 32;
-/** A tool result is bulky from here, and only if its stub is at most a third of it. */
+/** A tool result or a message with tool calls is bulky from here, and only if its stub is at most a third of it. */
 const BULKY_TOKENS = 400;
 
 export const DEFAULT_LINE_COSTS: LineCosts = {
   rangeTokens: RANGE_LINE_TOKENS,
-  stubTokens: (item) => MESSAGE_OVERHEAD_TOKENS + item.toolResults.length * STUB_TOKENS,
+  stubTokens: ({ toolResults, toolCalls }) =>
+    MESSAGE_OVERHEAD_TOKENS +
+    toolResults.length * STUB_TOKENS +
+    (toolCalls.length === 0 ? 0 : CALL_TEXT_TOKENS + toolCalls.length * CALL_STUB_TOKENS),
 };
 
 export function isBulky(item: CoverItem, costs: LineCosts): boolean {
   return (
-    item.toolResults.length > 0 &&
-    item.toolCalls.length === 0 &&
+    item.toolResults.length + item.toolCalls.length > 0 &&
     item.tokens >= Math.max(BULKY_TOKENS, 3 * costs.stubTokens(item))
   );
 }

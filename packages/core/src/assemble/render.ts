@@ -5,7 +5,9 @@
  */
 import { escapeXml, escapeXmlText } from "../text/escape-xml.ts";
 import { formatMessageId } from "../model/ids.ts";
+import { listNames } from "../text/names.ts";
 import { splitMoment } from "../text/zone-format.ts";
+import { STUB_TOKENS } from "./pieces.ts";
 
 export interface SummaryText {
   readonly summaryId: string;
@@ -91,14 +93,66 @@ export interface StubText {
   readonly tokens: number;
   /** False for a reader without the tool that opens it. */
   readonly canOpen?: boolean | undefined;
+  /** The result, and the tokens its stub may have: names it mentions fill a short stub, its beginning a longer one. */
+  readonly text?: string;
+  readonly roomTokens?: number;
+  readonly estimate?: (text: string) => number;
 }
 
-/** Stands for a bulky tool result: says what it was, how large, and how to read it. */
+/** Stands for a bulky tool result: says what it was, how large, what it names or how it begins, and how to read it. */
 export function renderStub(stub: StubText): string {
+  const { text = "", roomTokens: room = 0, estimate } = stub;
+  const line = renderStubLine(stub, []);
+  if (text === "" || estimate === undefined) return line;
+  const note = renderCutNote(stub, "output");
+  const begins = room - estimate(note) < MIN_BEGINNING_TOKENS ? "" : cutToRoom(text, note, room, estimate);
+  return begins === "" ? nameInside(stub, text, Math.min(room, STUB_TOKENS), estimate) : begins;
+}
+
+const MIN_BEGINNING_TOKENS = 40;
+const CHARS_PER_TOKEN = 4;
+const MAX_NAMES = 12;
+
+/** How a text begins, and the note after it, in so many tokens; empty where nothing of it fits. */
+function cutToRoom(text: string, note: string, room: number, estimate: (text: string) => number): string {
+  let chars = Math.min(text.length, room * CHARS_PER_TOKEN);
+  for (; chars >= MIN_BEGINNING_TOKENS; chars = Math.floor(chars * 0.8)) {
+    const beginning = text
+      .slice(0, chars)
+      .replace(/[\ud800-\udbff]$/, "")
+      .trimEnd();
+    const cut = `${beginning}…\n${note}`;
+    if (estimate(cut) <= room) return cut;
+  }
+  return "";
+}
+
+/** The line with as many names of the result as fit. */
+function nameInside(stub: StubText, text: string, room: number, estimate: (text: string) => number): string {
+  const names = listNames(text).slice(0, MAX_NAMES);
+  let line = renderStubLine(stub, names);
+  while (names.length > 0 && estimate(line) > room) {
+    names.pop();
+    line = renderStubLine(stub, names);
+  }
+  return line;
+}
+
+function renderStubLine(stub: StubText, names: readonly string[]): string {
   const readable = readableName(stub.toolName ?? undefined);
   const name = readable === null ? "" : ` of ${readable}`;
+  const mentions = names.length === 0 ? "" : ` It names ${names.join(", ")}.`;
   const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") shows it`;
-  return `[Tool output${name}, about ${stub.tokens} tokens, left out here for room. Nothing is lost${way}.]`;
+  return `[Tool output${name}, about ${stub.tokens} tokens, left out here for room.${mentions} Nothing is lost${way}.]`;
+}
+
+/** Follows the beginning of a long result, or of a long argument of a call. */
+export function renderCutNote(
+  { id, tokens, canOpen }: Pick<StubText, "id" | "tokens" | "canOpen">,
+  what: "output" | "call",
+): string {
+  const way = canOpen === false ? "" : `: lcm_describe(id="${id}") shows it`;
+  return `[Cut here for room; the whole ${what} has about ${tokens} tokens. Nothing is lost${way}.]`;
 }
 
 /** Stands for an image or a file where there is no room for it. */

@@ -27,15 +27,20 @@ interface Rest {
   readonly wanted: readonly string[];
 }
 
+/** What a wider stub leaves free for the words that repairs add, and the least that makes it worth while. */
+const KEPT_FREE_TOKENS = 24;
+const MIN_WIDER_TOKENS = 40;
 /** How many summaries are opened at a time: each costs a read, and the newest ones are mostly enough. */
 const OPENED_AT_ONCE = 4;
 
 export function useRest(front: Front, picks: readonly Pick[]): Rest {
   const room = new Room(front, picks);
-  if (room.isEnough()) return { picks, wanted: [] };
-  for (const piece of listLeftOut(front, picks)) room.take(piece, "there is room left");
-  room.unstub();
-  const wanted = openSources(front, room);
+  if (!room.isEnough()) {
+    for (const piece of listLeftOut(front, picks)) room.take(piece, "there is room left");
+    room.unstub();
+  }
+  const wanted = room.isEnough() ? [] : openSources(front, room);
+  room.widenStubs();
   return { picks: room.picks, wanted };
 }
 
@@ -133,12 +138,24 @@ class Room {
   }
 
   #unstub(pick: PiecePick, item: CoverItem): void {
-    const { stubTokens } = this.#front.costs;
     const current = this.picks.find((one) => one.kind === "piece" && one.piece === pick.piece);
     if (current?.kind !== "piece") return;
-    const stubbed = new Set([...current.stubbed].filter((one) => one !== item));
-    const whole = { ...current, stubbed, tokens: current.tokens + item.tokens - stubTokens(item) };
+    const stubbed = new Map([...current.stubbed].filter(([one]) => one !== item));
+    const stubTokens = current.stubbed.get(item) ?? item.tokens;
+    const whole = { ...current, stubbed, tokens: current.tokens + item.tokens - stubTokens };
     this.#change(this.picks.map((one) => (one === current ? whole : one)));
+  }
+
+  /** The last of the room goes to the newest stub, which then shows how its result begins. */
+  widenStubs(): void {
+    const free = this.#front.capacityTokens - this.#tokens() - KEPT_FREE_TOKENS;
+    const pick = newestFirst(this.picks).find((one) => one.kind === "piece" && one.stubbed.size > 0);
+    if (free < MIN_WIDER_TOKENS || pick?.kind !== "piece") return;
+    const [item, tokens] = [...pick.stubbed].at(-1) as [CoverItem, number];
+    const more = Math.min(free, item.tokens - tokens);
+    const stubbed = new Map(pick.stubbed).set(item, tokens + more);
+    const wider = { ...pick, stubbed, tokens: pick.tokens + more };
+    this.picks = this.picks.map((one) => (one === pick ? wider : one));
   }
 
   /** Takes the change if it fits. */

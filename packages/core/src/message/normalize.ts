@@ -364,7 +364,7 @@ export function searchText(view: { readonly parts: readonly Pick<PartView, "text
 /** Punctuation that arguments have on the wire and their readable form has not, per line: measured on 1097 real calls. */
 const ARGUMENT_LINE_TOKENS = 1.35;
 /** Block type, id and name of a call or a result on the wire. */
-const TOOL_FRAME_TOKENS = 8;
+export const TOOL_FRAME_TOKENS = 8;
 /** Base64 characters per token, times the bytes each stands for. */
 const BYTES_PER_BASE64_TOKEN = 3;
 

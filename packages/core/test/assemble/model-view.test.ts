@@ -60,3 +60,67 @@ describe("tokens of parts", () => {
     expect(show(MESSAGE, { stored: null }).parts.map(({ tokens }) => tokens)).toEqual([undefined, undefined]);
   });
 });
+
+describe("a message as a stub", () => {
+  const stub = (message: unknown, roomTokens: number) => {
+    const bytes = Buffer.from(JSON.stringify(message));
+    const line = { id: "msg_1", tokens: 4_000, roomTokens };
+    return toModelMessage(
+      { messageId: 1, seq: 1, createdAt: 0, bytes, tokens: 4_000 },
+      { model: null, stub: line, estimate: estimateTextTokens },
+    ).parts;
+  };
+  const WRITE = {
+    role: "assistant",
+    content: [
+      { type: "text", text: "I write the worker. ".repeat(100) },
+      {
+        type: "toolCall",
+        id: "call_1",
+        name: "write",
+        arguments: {
+          path: "src/queue/worker.ts",
+          limit: 200,
+          content: "export const drained = 1;\n".repeat(400),
+        },
+      },
+    ],
+  };
+
+  test("keeps a tool call with its short arguments, and cuts the long ones to the room there is", () => {
+    for (const room of [176, 400, 1_200]) {
+      const parts = stub(WRITE, room);
+      const call = parts.find(({ type }) => type === "tool_call");
+      const given = call?.source as Record<string, unknown>;
+      expect(given).toMatchObject({ path: "src/queue/worker.ts", limit: 200 });
+      expect(given.content).toMatch(/^export const drained.*lcm_describe\(id="msg_1"\) shows it\.\]$/s);
+      const tokens = parts.reduce(
+        (sum, part) => sum + partTokens({ ...part, text: part.text ?? "" }, estimateTextTokens),
+        0,
+      );
+      expect(tokens).toBeLessThanOrEqual(room);
+    }
+  });
+
+  test("names what a result mentions where there is room for a line, and shows how it begins where there is more", () => {
+    const text = `drainQueue called by queue_worker in src/queue/worker.ts\n${"drainQueue is busy\n".repeat(900)}`;
+    const result = {
+      role: "toolResult",
+      toolCallId: "call_1",
+      toolName: "read",
+      content: [{ type: "text", text }],
+    };
+    const [line] = stub(result, 72);
+    expect(line?.text).toMatch(/^\[Tool output.*It names drainQueue, .*lcm_describe/);
+    const [wide] = stub(result, 300);
+    expect(wide?.text).toMatch(/^drainQueue called by queue_worker/);
+    expect(wide?.text).toMatch(/lcm_describe\(id="msg_1"\) shows it\.\]$/);
+    for (const [part, room] of [
+      [line, 72],
+      [wide, 300],
+    ] as const)
+      expect(
+        partTokens({ type: "tool_result", text: part?.text ?? "" }, estimateTextTokens),
+      ).toBeLessThanOrEqual(room);
+  });
+});
