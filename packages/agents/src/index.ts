@@ -1,6 +1,6 @@
 /** Capture from other agents: what follows their session files, and what says how that goes. */
 export { makeExclusion } from "./exclusions.ts";
-export { listLocations } from "./locations.ts";
+export { listLocations, readLocationVariables } from "./locations.ts";
 export { installService, uninstallService } from "./service.ts";
 export type { ServiceResult } from "./service.ts";
 export { detectAgents } from "./setup/detect.ts";

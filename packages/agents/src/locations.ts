@@ -13,12 +13,19 @@ export interface AgentLocation {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** By these variables agents are told to keep their sessions elsewhere. */
+const VARIABLES = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR"] as const;
+
+/** Those that are set, for a service that is started without them. */
+export const readLocationVariables = (env: Environment): Record<string, string> =>
+  Object.fromEntries(VARIABLES.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+
 const itself = (path: string): string => path;
 const isLines = (name: string): boolean => name.endsWith(".jsonl");
 
 /** @example listLocations(process.env, os.homedir()) */
 export function listLocations(env: Environment, home: string): AgentLocation[] {
-  const set = (name: string): string | undefined => env[name] || undefined;
+  const set = (name: (typeof VARIABLES)[number]): string | undefined => env[name] || undefined;
   const location = (
     agent: string,
     root: string,

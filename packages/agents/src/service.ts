@@ -16,6 +16,8 @@ export interface ServiceRequest {
   readonly configHome?: string | undefined;
   /** The program with its arguments. */
   readonly command: readonly string[];
+  /** Variables that it must be started with. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Asks the service manager; throws when that fails. */
   readonly run?: (program: string, args: readonly string[]) => void;
 }
@@ -54,13 +56,13 @@ interface Service {
   readonly isTested: boolean;
 }
 
-function describeService({ home, platform, configHome, command }: ServiceRequest): Service {
+function describeService({ home, platform, configHome, command, env = {} }: ServiceRequest): Service {
   if (platform === "darwin") {
     const path = join(home, "Library", "LaunchAgents", `${LABEL}.plist`);
     const start = [["launchctl", "load", "-w", path]];
     return {
       path,
-      text: writePlist(command),
+      text: writePlist(command, Object.entries(env)),
       start,
       stop: [["launchctl", "unload", path]],
       after: [],
@@ -75,7 +77,7 @@ function describeService({ home, platform, configHome, command }: ServiceRequest
   const reload = ["systemctl", "--user", "daemon-reload"];
   return {
     path,
-    text: writeUnit(command),
+    text: writeUnit(command, Object.entries(env)),
     start: [reload, ["systemctl", "--user", "enable", "--now", UNIT]],
     stop: [["systemctl", "--user", "disable", "--now", UNIT]],
     after: [reload],
@@ -83,11 +85,13 @@ function describeService({ home, platform, configHome, command }: ServiceRequest
   };
 }
 
-const writeUnit = (command: readonly string[]): string => `[Unit]
+type Variables = readonly (readonly [name: string, value: string])[];
+
+const writeUnit = (command: readonly string[], variables: Variables): string => `[Unit]
 Description=lossless-claw: store the sessions of agents
 
 [Service]
-ExecStart=${command.map(quoteForUnit).join(" ")}
+${variables.map(([name, value]) => `Environment=${quoteValue(`${name}=${value}`)}\n`).join("")}ExecStart=${command.map(quoteForUnit).join(" ")}
 Restart=on-failure
 RestartSec=5
 Nice=10
@@ -96,21 +100,23 @@ Nice=10
 WantedBy=default.target
 `;
 
-/** systemd reads quotes and backslashes as C does, and expands % and $. */
-const quoteForUnit = (word: string): string =>
-  `"${word
-    .replaceAll(/["\\]/gu, String.raw`\$&`)
-    .replaceAll("%", "%%")
-    .replaceAll("$", "$$$$")}"`;
+/** systemd reads quotes and backslashes as C does, and expands % everywhere and $ in commands. */
+const quoteForUnit = (word: string): string => quoteValue(word).replaceAll("$", "$$$$");
+const quoteValue = (word: string): string =>
+  `"${word.replaceAll(/["\\]/gu, String.raw`\$&`).replaceAll("%", "%%")}"`;
 
 const escapeXml = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-const writePlist = (command: readonly string[]): string => `<?xml version="1.0" encoding="UTF-8"?>
+const writePlist = (
+  command: readonly string[],
+  variables: Variables,
+): string => `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0"><dict>
   <key>Label</key><string>${LABEL}</string>
   <key>ProgramArguments</key><array>${command.map((word) => `<string>${escapeXml(word)}</string>`).join("")}</array>
+  <key>EnvironmentVariables</key><dict>${variables.map(([name, value]) => `<key>${name}</key><string>${escapeXml(value)}</string>`).join("")}</dict>
   <key>RunAtLoad</key><true/>
   <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
   <key>ProcessType</key><string>Background</string>

@@ -3,22 +3,32 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeTemporaryDirectory } from "@lossless/testkit";
 import { expect, test } from "vitest";
-import { installService, uninstallService } from "../src/index.ts";
+import { installService, readLocationVariables, uninstallService } from "../src/index.ts";
 
 const command = ["/opt/node bin/node", "/opt/lcm.js", "watch", "--db", '/data/100%/$HOME/"x".db'];
+
+const env = readLocationVariables({
+  CLAUDE_CONFIG_DIR: '/data/5%/"c"',
+  CODEX_HOME: "/$HOME/x",
+  HOME: "/h",
+  XDG_DATA_HOME: "",
+});
 
 test("a unit for systemd quotes what it starts, is started, and goes again", () => {
   const home = makeTemporaryDirectory();
   const asked: string[] = [];
   const run = (program: string, args: readonly string[]): void =>
     void asked.push([program, ...args].join(" "));
-  const request = { home, platform: "linux" as const, configHome: join(home, "config"), command, run };
+  const request = { home, platform: "linux" as const, configHome: join(home, "config"), command, env, run };
   expect(uninstallService(request)).toBeNull();
   const { path, next, isTested } = installService(request);
   expect(path).toBe(join(home, "config/systemd/user/lcm-watch.service"));
   expect([next, isTested]).toEqual([null, true]);
   expect(readFileSync(path, "utf8")).toContain(
-    String.raw`ExecStart="/opt/node bin/node" "/opt/lcm.js" "watch" "--db" "/data/100%%/$$HOME/\"x\".db"`,
+    String.raw`[Service]
+Environment="CLAUDE_CONFIG_DIR=/data/5%%/\"c\""
+Environment="CODEX_HOME=/$HOME/x"
+ExecStart="/opt/node bin/node" "/opt/lcm.js" "watch" "--db" "/data/100%%/$$HOME/\"x\".db"`,
   );
   expect(uninstallService(request)?.path).toBe(path);
   expect(existsSync(path)).toBe(false);
@@ -39,9 +49,10 @@ test("what a manager that cannot be asked would have been told is left to the us
 });
 
 test("launchd gets its own format, marked as untested; other systems are refused", () => {
-  const request = { home: makeTemporaryDirectory(), command: ["a", "<b>"], run: () => undefined };
+  const request = { home: makeTemporaryDirectory(), command: ["a", "<b>"], run: () => undefined, env };
   const { path, isTested } = installService({ ...request, platform: "darwin" });
   expect(isTested).toBe(false);
   expect(readFileSync(path, "utf8")).toContain("<string>&lt;b&gt;</string>");
+  expect(readFileSync(path, "utf8")).toContain("<key>CODEX_HOME</key><string>/$HOME/x</string></dict>");
   expect(() => installService({ ...request, platform: "win32" })).toThrow("only Linux and macOS");
 });

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { installHookScript, renderHookCommand } from "@lossless/agents";
+import { findBundleFolder, installHookScript, renderHookCommand } from "@lossless/agents";
 import { afterAll, expect, test } from "vitest";
 import { commandsFor, createRunner, makeFolder } from "./support.ts";
 
@@ -72,4 +72,26 @@ test("the next command stores what hooks told of while nobody watched, and statu
     { agent: "claude-code", silent: ["SessionStart", "PreCompact", "SessionEnd"], waiting: 0, lost: 0 },
     { agent: "codex", lastAt: null },
   ]);
+});
+
+test("forgetting removes notes and bundles of the session, and names the transcript that it leaves", async () => {
+  const database = join(folder.path, "archive.db");
+  const path = join(folder.path, "elsewhere/s2.jsonl");
+  const bundles = findBundleFolder(database);
+  expect(readdirSync(bundles)).toEqual(["claude-code.s2.json"]);
+  expect(readFileSync(join(bundles, "claude-code.s2.json"), "utf8")).toContain("egret");
+  const before = readFileSync(path);
+  const preview = await json("forget", "--pattern", "egret");
+  const captureFiles = [join(bundles, "claude-code.s2.json")];
+  expect(preview.data).toMatchObject({ captureFiles, transcripts: [path] });
+  expect(readdirSync(bundles)).toHaveLength(1);
+  const done = await lcm("forget", "--pattern", "egret", "--apply");
+  expect(done.stdout.toString()).toContain(`they are not changed:\n      ${path}\n`);
+  expect(readdirSync(bundles)).toEqual([]);
+  expect(readFileSync(path)).toEqual(before);
+  // What is forgotten comes back by no hook.
+  const event = JSON.stringify({ session_id: "s2", transcript_path: path, cwd: "/srv/app" });
+  spawnSync("sh", ["-c", renderHookCommand(database, "claude-code", "Stop")], { input: event });
+  expect(await text("search", "egret")).not.toContain("The egret");
+  expect(readdirSync(bundles)).toEqual([]);
 });

@@ -26,6 +26,7 @@ import type { ConversationRow, MessageRow } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
 import { listArchiveCopies } from "./backup.ts";
 import type { ArchiveCopy } from "./backup.ts";
+import { listCaptureFiles, listSessionIds, listTranscripts } from "./capture-traces.ts";
 import { formatStamp } from "./copy-names.ts";
 
 /** What is to go. Several conditions narrow: a conversation and a pattern mean that pattern in that conversation. */
@@ -50,13 +51,28 @@ export interface ForgetOptions {
 export interface ForgetPreview extends ForgetPlan {
   /** Turns in the spool that match; they were never stored. */
   readonly spoolFiles: readonly string[];
+  /** Notes of hooks and prepared bundles of the sessions that are touched. */
+  readonly captureFiles: readonly string[];
+  /** The agents' own transcripts of them. They are not changed. */
+  readonly transcripts: readonly string[];
 }
 
 /** Finds what the selection means and what forgetting it touches. Changes nothing. */
 export async function previewForget(options: ForgetOptions): Promise<ForgetPreview> {
   const messageIds = await findMessages(options);
   const plan = await options.engine.planForget({ messageIds });
-  return { ...plan, spoolFiles: await findSpooled(options) };
+  return { ...plan, spoolFiles: await findSpooled(options), ...(await findTraces(options, plan)) };
+}
+
+async function findTraces(
+  { engine, databasePath }: ForgetOptions,
+  { conversationIds }: Pick<ForgetPlan, "conversationIds">,
+): Promise<Pick<ForgetPreview, "captureFiles" | "transcripts">> {
+  const sessionIds = await listSessionIds(engine, conversationIds);
+  return {
+    captureFiles: listCaptureFiles(databasePath, sessionIds),
+    transcripts: await listTranscripts(engine, conversationIds),
+  };
 }
 
 const PAGE = 1_000;
@@ -244,6 +260,10 @@ export interface Receipt {
   readonly summariesErased: readonly string[];
   readonly files: readonly string[];
   readonly spoolFiles: readonly string[];
+  /** Notes of hooks and prepared bundles that were removed. The watcher's log and state hold no text of messages. */
+  readonly captureFiles: readonly string[];
+  /** The agents' own transcripts that were imported here. They hold what was forgotten, and were not changed. */
+  readonly transcripts: readonly string[];
   /**
    * Whether the freed pages were cleared: those of a file are overwritten, those of a server's tables are free to be overwritten (VACUUM). False: another
    * process kept old pages of the file in use, or this role may not clear the tables; `lcm doctor --fix` does it later.
@@ -282,8 +302,10 @@ export async function applyForget(
   const messageIds = await findMessages(options);
   const spoolFiles = await findSpooled(options);
   const answer = await engine.forget({ messageIds, reason });
-  for (const path of spoolFiles) rmSync(path, { force: true });
   const { plan, remade, isWiped } = answer;
+  // A bundle is prepared again, from what is left, when the session goes on.
+  const { captureFiles, transcripts } = await findTraces(options, plan);
+  for (const path of [...spoolFiles, ...captureFiles]) rmSync(path, { force: true });
   const receipt: Receipt = {
     kind: "lcm-forget-receipt",
     version: 1,
@@ -299,6 +321,8 @@ export async function applyForget(
       .map((summary) => summary.summaryId),
     files: plan.files.map((file) => file.fileId),
     spoolFiles,
+    captureFiles,
+    transcripts,
     isWiped,
     ...(isServerAddress(databasePath) ? { serverKeeps: SERVER_KEEPS } : {}),
     olderCopies: await checkCopies(access, nameLocally(databasePath), plan.messageIds),

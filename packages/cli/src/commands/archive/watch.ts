@@ -134,13 +134,14 @@ function renderEvent(event: WatchEvent): string {
 }
 
 async function runService(invocation: Invocation, { uninstall = false }: Options): Promise<void> {
-  const { installService, uninstallService } = await import("@lossless/agents");
+  const { installService, readLocationVariables, uninstallService } = await import("@lossless/agents");
   const { settings } = await invocation.settings();
   const owner = invocation.owner === undefined ? [] : ["--owner", invocation.owner];
   const request = {
     home: homedir(),
     platform: process.platform,
     configHome: process.env["XDG_CONFIG_HOME"] || undefined,
+    env: readLocationVariables(process.env),
     command: nameProgram("watch", "--db", settleAddress(settings.databasePath), ...owner),
   };
   const report = uninstall ? uninstallService(request) : installService(request);

@@ -58,12 +58,12 @@ export function defineForget(program: Command): void {
     "after",
     `
 Several conditions narrow the choice. What goes: the text of the messages with all their versions, its terms in the
-index, large files that no other message uses, the conversation's title, turns waiting in the spool, and every summary
-that rests on them. Those in a context are regenerated without the messages, under new ids; nothing is sent to a
+index, large files that no other message uses, the conversation's title, turns waiting in the spool, notes of hooks and
+bundles prepared for the session, and every summary that rests on them. Those in a context are regenerated without the messages, under new ids; nothing is sent to a
 model. What stays: that there was a message, when, and a hash that says nothing, so that lcm verify still proves the
 rest. A forgotten message is never stored again. The file is rewritten so that no freed page keeps the text. Copies
 made before still hold it: the receipt names backups, exports and what was set aside, wherever they are. The host's
-own transcript is the host's: nothing is removed there.
+own transcript is the host's: nothing is removed there, and the receipt names it.
 
 On a server, the rows and index terms are removed in one transaction and the tables are vacuumed, which only their owner
 may. Its free pages, write-ahead log, replicas and backups can hold the text for longer: docs/postgres.md says for how
@@ -172,6 +172,8 @@ async function printPreview(
       files: preview.files.map((file) => file.fileId),
       summaries: preview.summaries,
       spoolFiles: preview.spoolFiles,
+      captureFiles: preview.captureFiles,
+      transcripts: preview.transcripts,
     },
     text: () => renderPreview(preview, databasePath),
   });
@@ -194,6 +196,11 @@ function renderPreview(preview: ForgetPreview, databasePath: string): string {
       "Waiting turns",
       spoolFiles.length === 0 ? "none" : `${formatCount(spoolFiles.length)} that were never stored`,
     ],
+    ["Of hooks", countOf(preview.captureFiles.length, "note or bundle", "notes and bundles")],
+    ...preview.transcripts.map((path): [string, string] => [
+      "Not changed",
+      `${path}, the agent's own transcript`,
+    ]),
   ];
   const copy = isServerAddress(databasePath)
     ? "lcm backup writes an archive file first, on this machine, which then still holds it. Copies of the server are its operator's."
@@ -232,6 +239,12 @@ function renderResult({ receipt, receiptPath }: ForgetResult): string {
       : [
           "    the server may keep it for longer, out of reach of this program (docs/postgres.md):",
           ...receipt.serverKeeps.map((what) => `      ${what}`),
+        ]),
+    ...(receipt.transcripts.length === 0
+      ? []
+      : [
+          style.warning("    the agent's own transcripts still hold it; they are not changed:"),
+          ...receipt.transcripts.map((path) => `      ${path}`),
         ]),
     ...(held.length === 0
       ? []
