@@ -9,6 +9,7 @@ import { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { FullTextIndex, readIndexState } from "./full-text-index.ts";
 import { IndexQueue } from "./index-queue.ts";
+import { onServerTime } from "./leases.ts";
 import { migrate } from "./migrate.ts";
 import { readStatus } from "./read.ts";
 import { enforceRules } from "./roles.ts";
@@ -23,6 +24,8 @@ export interface PostgresStoreOptions {
   readonly onEvent?: EventSink | undefined;
   /** Reads a stored message for the index: what another process stored and did not come to index. */
   readonly derive?: Derive | undefined;
+  /** The time of this machine, for tests. */
+  readonly clock?: (() => number) | undefined;
   /** Hears how often each plan asked, for tests. */
   readonly onPlan?: ((asks: number) => void) | undefined;
 }
@@ -49,8 +52,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const files = filesDir === null ? databaseFiles : folderFiles(filesDir);
   const context: StoreContext = { sql: connection, files, index, derive, onPlan };
   const queue = new IndexQueue(context, { readOnly });
+  const verbs = bindVerbs(VERBS, context);
   return {
-    ...bindVerbs(VERBS, context),
+    ...verbs,
+    ...onServerTime(verbs, connection, options.clock ?? Date.now),
     status: async (owner) => ({
       databasePath: connection.name,
       ...(await readStatus(context, owner ?? null)),

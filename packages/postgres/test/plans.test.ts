@@ -13,6 +13,7 @@ import { databaseFiles, folderFiles } from "../src/blobs.ts";
 import { FullTextIndex } from "../src/full-text-index.ts";
 import { answerNow } from "../src/plans.ts";
 import { Connection, migrate, SCHEMA_VERSION, statement } from "../src/testing.ts";
+import { openPostgresStore } from "../src/postgres-store.ts";
 import { bindVerbs, INTAKE_VERBS, VERBS } from "../src/verbs.ts";
 import type { StoreContext } from "../src/testing.ts";
 
@@ -74,6 +75,28 @@ async function startDroppingProxy(serverFolder: string, folder: string): Promise
 }
 
 describePostgres("plans on PostgreSQL", (server) => {
+  test("takes no lease that has time left, whatever the clock of this machine says", async () => {
+    const address = await server.createDatabase();
+    const [here, ahead, behind] = await Promise.all(
+      [0, 300_000, -300_000].map(async (skewMs) => {
+        const clock = (): number => Date.now() + skewMs;
+        const store = await openPostgresStore({ address, create: true, clock });
+        onTestFinished(() => store.close());
+        const claim = (holder: string, leaseMs = 120_000) =>
+          store.claimDebt({ conversationId: null, holder, now: clock(), leaseMs });
+        return { store, clock, claim };
+      }),
+    );
+    const { conversationId } = await ahead!.store.append(batchOf([makeEvent("e", say("a"))]));
+    await ahead!.store.addDebt({ conversationId, budgetTokens: 1_000, now: ahead!.clock() });
+    expect(await here!.claim("here")).toMatchObject({ conversationId });
+    expect(await ahead!.claim("ahead")).toBeNull();
+    const until = here!.clock() + 1;
+    await here!.store.renewDebt({ conversationId, holder: "here", until });
+    await expect.poll(() => behind!.claim("behind")).toMatchObject({ conversationId });
+    expect(await ahead!.claim("ahead")).toBeNull();
+  });
+
   test("looks for work past a conversation that is being written to, and does not wait for it", async () => {
     const context = await open(await server.createDatabase());
     const store = bindVerbs(VERBS, context);

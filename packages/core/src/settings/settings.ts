@@ -176,7 +176,7 @@ const GENERAL = {
     besideDatabase,
     {
       env: "LCM_LARGE_FILES_DIR",
-      help: "Folder for payloads too large for the database.",
+      help: "Folder for payloads too large for the database. For an archive on a server they are in the database, or in the folder that its address names (`files=`).",
     },
     absolutePathType(),
   ),

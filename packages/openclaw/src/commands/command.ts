@@ -4,7 +4,7 @@
  */
 
 import { CHAT_WORDS } from "./chat-words.ts";
-import { EngineError, hintFor } from "@lossless/core";
+import { EngineError, hintFor, isServerAddress } from "@lossless/core";
 import type { Engine, Settings } from "@lossless/core";
 import { planRewrite } from "@lossless/core/repair";
 import type { RewriteTarget } from "@lossless/core/repair";
@@ -296,9 +296,11 @@ async function answerConfig({ parts }: Ask): Promise<string> {
 
 async function answerBackup({ parts }: Ask): Promise<string> {
   const { path, messages, files } = await backUpInThread(parts.settings);
+  const isOnServer = isServerAddress(parts.settings.databasePath);
+  const back = isOnServer ? "lcm import reads one into an empty database" : "lcm restore brings one back";
   const count = (value: number, word: string): string =>
     `${value.toLocaleString("en")} ${word}${value === 1 ? "" : "s"}`;
-  return `A proven copy with ${count(messages, "message")} and ${count(files, "large file")} is ${path}. lcm backup list shows all of them, lcm restore brings one back.`;
+  return `A proven copy with ${count(messages, "message")} and ${count(files, "large file")} is ${path}. lcm backup list shows all of them, ${back}.`;
 }
 
 async function answerRotate(): Promise<string> {

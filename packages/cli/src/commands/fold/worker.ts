@@ -55,8 +55,7 @@ the same: start more of them, on any machine, to do more at once. What a killed 
 lease has run out. At most the model call that was under way is lost then; every summary that was finished is kept.
 
 A conversation owes a fold once a host has stored a turn that reached its threshold. With --budget, conversations without
-such a host are folded too. The clocks of the machines must agree to well within the lease. Ctrl-C, or SIGTERM, ends the
-worker and gives back what it had claimed.`,
+such a host are folded too. Ctrl-C, or SIGTERM, ends the worker and gives back what it had claimed.`,
   );
   addExamples(command, [
     ["lcm worker --db postgres://lcm@db.example/archive", "until Ctrl-C, beside any number of others"],
