@@ -31,8 +31,14 @@ export function takeNew({ connection }: StoreContext, into: Intake, note: () => 
   const owners = new Map<number, string>();
   return {
     ...into,
-    append: async () => refuse(),
-    readSession: async () => refuse(),
+    append: async (batch) => {
+      refuseSessions(batch.session.owner, [batch.session.id]);
+      return into.append(batch);
+    },
+    readSession: async (owner, sessionId) => {
+      refuseSessions(owner ?? refuse(), [sessionId]);
+      return into.readSession(owner, sessionId);
+    },
     moveSessions: async (sessions, turns) => {
       for (const [owner, some] of Map.groupBy([...sessions, ...turns], (row) => row.owner))
         refuseSessions(

@@ -85,6 +85,12 @@ function nameSession(conversation: SourceRow): string {
   return `lossless-claw:${numberOf(conversation, "conversation_id") ?? 0}:${textOf(conversation, "session_id") ?? ""}`;
 }
 
+/** Shorter ones are stored so soon that to wait for one costs less than a file beside the database. */
+const LONG_MESSAGES = 400;
+
+/** The rows of a conversation are read again from the first. */
+const REPEATABLE = { isRepeatable: true } as const;
+
 class DocumentedImport {
   readonly #store: Store;
   readonly #source: DocumentedSource;
@@ -164,13 +170,18 @@ class DocumentedImport {
   /** All of a conversation, proven, or nothing of it: rows that contradict each other leave no part of one. */
   async #importConversation(conversation: SourceRow): Promise<void> {
     const session = this.#describeSession(conversation);
-    await this.#store.bringIn(async (into) => {
-      try {
-        await this.#storeConversation(into, conversation, session);
-      } catch (error) {
-        throw describeFailure(error, this.#options.path);
-      }
-    });
+    const takeBack = this.#remember();
+    await this.#store.bringIn(
+      async (into) => {
+        takeBack();
+        try {
+          await this.#storeConversation(into, conversation, session);
+        } catch (error) {
+          throw describeFailure(error, this.#options.path);
+        }
+      },
+      this.#isLong(conversation) ? REPEATABLE : {},
+    );
   }
 
   async #storeConversation(into: Intake, conversation: SourceRow, session: SessionRef): Promise<void> {
@@ -190,6 +201,23 @@ class DocumentedImport {
         `cannot import ${this.#options.path}: conversation ${id} does not verify: ${problem.message}`,
         { hint: "its rows contradict each other; nothing of this conversation was stored" },
       );
+  }
+
+  #isLong(conversation: SourceRow): boolean {
+    const id = numberOf(conversation, "conversation_id") ?? 0;
+    return this.#source.countMessages(id) >= LONG_MESSAGES;
+  }
+
+  /** What is told so far; what was told since can be taken back, because the work may begin again. */
+  #remember(): () => void {
+    const [counts, done] = [{ ...this.#counts }, this.#done];
+    const [problems, ids] = [this.#problems.length, this.#conversationIds.length];
+    return () => {
+      Object.assign(this.#counts, counts);
+      this.#done = done;
+      this.#problems.length = problems;
+      this.#conversationIds.length = ids;
+    };
   }
 
   #countStored(): number {

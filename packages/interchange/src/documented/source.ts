@@ -115,6 +115,11 @@ export class DocumentedSource {
     return Number(row?.["n"] ?? 0);
   }
 
+  countMessages(conversationId: number): number {
+    const sql = "SELECT count(*) AS n FROM messages WHERE conversation_id = ?";
+    return Number(this.#database.prepare(sql).get(conversationId)?.["n"] ?? 0);
+  }
+
   /** Tables with rows that no import reads; those of the full-text index hold nothing of their own. */
   listOtherTables(): { table: string; rows: number }[] {
     const isOther = (name: string): boolean =>

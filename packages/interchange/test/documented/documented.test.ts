@@ -16,6 +16,7 @@ import { exportArchive } from "../../src/archive/export-archive.ts";
 import { importArchive } from "../../src/archive/import-archive.ts";
 
 import { makeTemporaryDirectory } from "@lossless/testkit";
+import { batchOf, makeEvent, say } from "@lossless/testkit/contract/parts.ts";
 
 import { buildDocumented, dumpTables, type Generation } from "./build.ts";
 
@@ -153,6 +154,34 @@ test("an imported database survives the archive format, and what is added since 
   ).toEqual([{ part_type: "tool", tool_name: "ls", tool_call_id: "c9" }]);
   expect(rows("SELECT rowid FROM messages_fts WHERE messages_fts MATCH 'since'")).toHaveLength(1);
   expect(rows("SELECT count(*) AS n FROM context_items WHERE conversation_id = 2")).toEqual([{ n: 11 }]);
+});
+
+test("others write while a long conversation is imported", async () => {
+  const path = buildDocumented(makeTemporaryDirectory(), "1.0");
+  const source = new DatabaseSync(path);
+  source.exec(`
+    WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 1600)
+    INSERT INTO messages (conversation_id, seq, role, content, token_count, created_at)
+    SELECT max(conversation_id), i, 'user', 'long ' || i, 3, '2026-03-01 10:00:00' FROM n, conversations GROUP BY i`);
+  source.close();
+  const folder = makeTemporaryDirectory();
+  const store = openStore(folder);
+  // Never waits: a lock that is held fails its write.
+  const options = { path: join(folder, "lcm.db"), filesDir: join(folder, "lcm-files"), create: false };
+  const other = new SqliteStore({ ...options, busyLimitMs: 0 });
+  onTestFinished(() => other.close());
+  const writes: Promise<unknown>[] = [];
+  const onProgress = ({ lines }: { lines: number }): void => {
+    if (lines > 250 && writes.length === 0)
+      writes.push(other.append(batchOf([makeEvent("own", say("own"))])));
+  };
+  const request = { path, largeFileThresholdTokens: 25_000, now: 1_800_000_000_000 };
+  const report = await importDocumented(store, { ...request, onProgress });
+  expect(await writes[0]).toMatchObject({ results: [{ outcome: "stored" }] });
+  expect(report.conversationIds).toHaveLength(3);
+  expect(new Set(report.problems.map(({ message }) => message)).size).toBe(report.problems.length);
+  expect(await verifyStore(store)).toEqual([]);
+  expect(await bring(store, path)).toMatchObject({ imported: 0, revisions: 0, summaries: 0 });
 });
 
 test("a file that is no such database is refused by name", async () => {
