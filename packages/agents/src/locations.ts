@@ -21,7 +21,8 @@ export const readLocationVariables = (env: Environment): Record<string, string> 
   Object.fromEntries(VARIABLES.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
 
 const itself = (path: string): string => path;
-const isLines = (name: string): boolean => name.endsWith(".jsonl");
+/** Also under the name that it has after a rotation: its last lines may not have been read before. */
+const isLines = (name: string): boolean => /\.jsonl(?:\.\d+)?$/u.test(name);
 
 /** @example listLocations(process.env, os.homedir()) */
 export function listLocations(env: Environment, home: string): AgentLocation[] {
@@ -34,11 +35,15 @@ export function listLocations(env: Environment, home: string): AgentLocation[] {
   ): AgentLocation => ({ agent, root, isTranscript, transcriptOf });
   return [
     location("claude-code", join(set("CLAUDE_CONFIG_DIR") ?? join(home, ".claude"), "projects")),
-    location("codex", join(set("CODEX_HOME") ?? join(home, ".codex"), "sessions"), (name) =>
-      /^rollout-.*\.jsonl$/u.test(name),
+    location(
+      "codex",
+      join(set("CODEX_HOME") ?? join(home, ".codex"), "sessions"),
+      (name) => /^rollout-/u.test(name) && isLines(name),
     ),
     // Other files of the project lie in the same folder; older versions write one document per session.
-    location("gemini-cli", join(home, ".gemini", "tmp"), (name) => /^session-.*\.jsonl?$/u.test(name)),
+    location("gemini-cli", join(home, ".gemini", "tmp"), (name) =>
+      /^session-.*\.jsonl?(?:\.\d+)?$/u.test(name),
+    ),
     location(
       "opencode",
       join(set("XDG_DATA_HOME") ?? join(home, ".local", "share"), "opencode"),

@@ -4,6 +4,8 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
   appendFileSync,
+  copyFileSync,
+  existsSync,
   mkdirSync,
   readFileSync,
   realpathSync,
@@ -154,6 +156,32 @@ describe("a watcher", () => {
     expect((await engine.verify()).problems).toEqual([]);
   });
 
+  test("keeps every line once when a transcript is rotated, by a new file or by emptying it", async () => {
+    const home = makeHome();
+    const path = sessionFile(home, "s1");
+    const lines = Array.from({ length: 9 }, (_, n) => row("s1", n, "/srv/app"));
+    write(path, lines.slice(0, 2).join(""));
+    const { engine } = await startWatching(home);
+    await waitForLines(engine, "s1", lines.slice(0, 2));
+    // The line before the rotation may not have been read yet, and the new file goes on where the old one ended.
+    appendFileSync(path, lines[2] ?? "");
+    renameSync(path, `${path}.1`);
+    write(path, lines.slice(3, 5).join(""));
+    await vi.waitFor(async () => expect(await readSession(engine, "s1")).toHaveLength(5), PATIENCE);
+    appendFileSync(path, lines[5] ?? "");
+    renameSync(`${path}.1`, `${path}.2`);
+    copyFileSync(path, `${path}.1`);
+    truncateSync(path, 0);
+    appendFileSync(path, lines[6] ?? "");
+    await vi.waitFor(async () => expect(await readSession(engine, "s1")).toHaveLength(7), PATIENCE);
+    // An agent that holds the old file open goes on writing into it.
+    appendFileSync(`${path}.1`, lines[7] ?? "");
+    appendFileSync(path, lines[8] ?? "");
+    await vi.waitFor(async () => expect(await readSession(engine, "s1")).toHaveLength(9), PATIENCE);
+    expect((await readSession(engine, "s1")).toSorted()).toEqual(lines.toSorted());
+    expect((await engine.verify()).problems).toEqual([]);
+  });
+
   test("stores nothing of what is excluded, and says so", async () => {
     const home = makeHome();
     const secret = join(home, "secret");
@@ -263,7 +291,18 @@ test("killed at any moment, a watcher loses nothing and stores nothing twice; a 
       );
       written.push(...more);
       mkdirSync(dirname(sessionFile(home, session)), { recursive: true });
+      if (session === "s2") disturb(sessionFile(home, session));
       appendFileSync(sessionFile(home, session), more.join(""));
+    }
+  };
+  let rotated = 0;
+  /** Rotates the file, or writes it again as another one, or leaves it. */
+  const disturb = (path: string): void => {
+    const how = existsSync(path) ? random.below(3) : 2;
+    if (how === 0) renameSync(path, `${path}.${(rotated += 1)}`);
+    if (how === 1) {
+      copyFileSync(path, `${path}.new`);
+      renameSync(`${path}.new`, path);
     }
   };
   grow();
@@ -286,12 +325,14 @@ test("killed at any moment, a watcher loses nothing and stores nothing twice; a 
     return watcher.runOnce();
   });
   expect(await readWatchState(database)).toMatchObject({ isRunning: false, pid: process.pid });
-  expect(state.agents[0]).toMatchObject({ transcripts: 2, waiting: 0 });
+  expect(state.agents[0]).toMatchObject({ transcripts: 2 + rotated, waiting: 0 });
+  expect(readFileSync(sessionFile(home, "s1"), "utf8")).toBe(lines["s1"]?.join(""));
   for (const [session, written] of Object.entries(lines)) {
-    expect(readFileSync(sessionFile(home, session), "utf8")).toBe(written.join(""));
     const { conversationId } = (await engine.readSession({ sessionId: session, owner: "main" })) ?? {};
     const stored = (await readStoredLines(engine, conversationId ?? 0)).map(({ text }) => `${text}\n`);
-    expect(stored).toEqual(written);
+    // Files that follow each other begin to count again.
+    if (session === "s1") expect(stored).toEqual(written);
+    expect(stored.toSorted()).toEqual(written.toSorted());
   }
   expect((await engine.verify()).problems).toEqual([]);
   await engine.close();
