@@ -38,7 +38,7 @@ export function listLocations(env: Environment, home: string): AgentLocation[] {
     location(
       "codex",
       join(set("CODEX_HOME") ?? join(home, ".codex"), "sessions"),
-      (name) => /^rollout-/u.test(name) && isLines(name),
+      (name) => name.startsWith("rollout-") && isLines(name),
     ),
     // Other files of the project lie in the same folder; older versions write one document per session.
     location("gemini-cli", join(home, ".gemini", "tmp"), (name) =>
