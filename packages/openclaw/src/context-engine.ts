@@ -153,6 +153,8 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       const { session } = readAddress(params);
       const isLent = params.runtimeContext?.allowDeferredCompactionExecution === true;
       if (!isCaptured(session.key) || !isLent) return describeMaintenance("nothing to maintain");
+      if (parts.settings.proactiveThresholdCompactionMode === "workers")
+        return describeMaintenance("workers maintain this archive");
       return await maintainSession({ lease, outages }, params, session);
     },
 

@@ -100,7 +100,7 @@ export async function maintain(
   return maintainConversation(engine, conversation, request);
 }
 
-/** After a turn: at the threshold, fold now or in the background, as configured. */
+/** After a turn: at the threshold, fold now, in the background, or leave it to workers, as configured. */
 export async function watchThreshold(
   engine: EngineState,
   conversationId: number,
@@ -114,7 +114,8 @@ export async function watchThreshold(
     return;
   }
   if (await isDue(engine, conversation, request)) await noteDebt(engine, conversation, budgetTokens);
-  foldInBackground(engine, conversation, request);
+  if (engine.settings.proactiveThresholdCompactionMode !== "workers")
+    foldInBackground(engine, conversation, request);
 }
 
 function foldInBackground(engine: EngineState, conversation: ConversationRow, request: Situation): void {

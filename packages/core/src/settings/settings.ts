@@ -318,9 +318,9 @@ const CONTEXT = {
 } as const;
 
 const FOLDING = {
-  proactiveThresholdCompactionMode: choice(["deferred", "inline"], "deferred", {
+  proactiveThresholdCompactionMode: choice(["deferred", "inline", "workers"], "deferred", {
     env: "LCM_PROACTIVE_THRESHOLD_COMPACTION_MODE",
-    help: "When to fold at the threshold: `deferred` after the turn in the background, `inline` before the turn ends.",
+    help: "When to fold at the threshold: `deferred` after the turn in the background, `inline` before the turn ends, `workers` not in this program but by `lcm worker`.",
   }),
   leafChunkTokens: whole(20_000, {
     min: 1,

@@ -102,3 +102,16 @@ function countVisible(database: string): number {
         AND b.retain_depth >= 0 AND i.end_pos < b.position AND i.depth < b.retain_depth)`;
   return connection.prepare(sql).get()?.tokens as number;
 }
+
+test("a program that leaves folding to workers only notes what is owed, and a worker pays it", async () => {
+  const { engine } = await open({ proactiveThresholdCompactionMode: "workers" });
+  await engine.ingest({ session: SESSION, messages: makeTurns(0, 60), budgetTokens: BUDGET });
+  // What a background fold would do first, it would have done by now: it begins before the next call is served.
+  await engine.flushIndex();
+  expect(await engine.listDebts()).toMatchObject([
+    { conversationId: CONVERSATION, attempts: 0, leaseHolder: null },
+  ]);
+  expect((await engine.listSummaries({ conversationId: CONVERSATION, limit: 1 })).items).toEqual([]);
+  expect(await engine.payNextDebt()).toMatchObject({ conversationId: CONVERSATION, compacted: true });
+  expect(await engine.payNextDebt()).toBeNull();
+});
