@@ -21,6 +21,7 @@ import { defineExpand } from "./commands/recall/expand.ts";
 import { defineExport } from "./commands/archive/export.ts";
 import { defineForget } from "./commands/repair/forget.ts";
 import { defineHelp, renderWelcome } from "./commands/config/help.ts";
+import { defineLabels } from "./commands/archive/labels.ts";
 import { defineImport } from "./commands/archive/import.ts";
 import { defineMcp } from "./commands/mcp.ts";
 import { defineMessages } from "./commands/archive/messages.ts";
@@ -65,6 +66,7 @@ export function buildProgram(): Command {
   for (const define of [
     defineStatus,
     defineConversations,
+    defineLabels,
     defineMessages,
     defineImport,
     defineWatch,

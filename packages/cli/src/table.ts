@@ -6,6 +6,8 @@ export interface Column {
   readonly align?: "left" | "right";
   /** This column is cut when the terminal is too narrow. */
   readonly flexible?: true;
+  /** Left out where the terminal is too narrow for the flexible column to say something: the highest number first. */
+  readonly dropped?: number;
   readonly style?: (text: string) => string;
 }
 
@@ -17,15 +19,22 @@ export interface TableOptions {
 
 const GAP = "  ";
 const MIN_FLEXIBLE = 12;
+/** So much of a flexible column is shown before other columns are left out. */
+const WANTED_FLEXIBLE = 36;
 
 export function renderTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
   options: TableOptions,
 ): string {
-  const natural = columns.map((column, at) =>
-    Math.max(displayWidth(column.title), ...rows.map((row) => displayWidth(row[at] ?? ""))),
-  );
+  const measure = (column: Column, at: number): number =>
+    Math.max(displayWidth(column.title), ...rows.map((row) => displayWidth(row[at] ?? "")));
+  const narrower = dropColumn(columns, columns.map(measure), options.maxWidth);
+  if (narrower !== null) {
+    const keep = <T>(cells: readonly T[]): T[] => cells.filter((_cell, at) => at !== narrower);
+    return renderTable(keep(columns), rows.map(keep), options);
+  }
+  const natural = columns.map(measure);
   const widths = fitWidths(columns, natural, options.maxWidth);
   const styleTitle = options.styleTitle ?? ((text: string) => text);
   const renderRow = (cells: readonly string[], isTitle: boolean): string =>
@@ -43,6 +52,24 @@ export function renderTable(
       .trimEnd();
   const titles = columns.map((column) => column.title);
   return [renderRow(titles, true), ...rows.map((row) => renderRow(row, false))].join("\n");
+}
+
+/** The column to leave out, or null where the table fits, or nothing can be left out. */
+function dropColumn(
+  columns: readonly Column[],
+  natural: readonly number[],
+  maxWidth: number | null,
+): number | null {
+  const wanted = natural.map((width, at) =>
+    columns[at]?.flexible ? Math.min(width, WANTED_FLEXIBLE) : width,
+  );
+  const total = wanted.reduce((sum, width) => sum + width, 0) + GAP.length * (columns.length - 1);
+  if (maxWidth === null || total <= maxWidth) return null;
+  const [first] = columns
+    .map(({ dropped }, at) => ({ at, dropped }))
+    .filter(({ dropped }) => dropped !== undefined)
+    .toSorted((a, b) => (b.dropped ?? 0) - (a.dropped ?? 0));
+  return first?.at ?? null;
 }
 
 function fitWidths(

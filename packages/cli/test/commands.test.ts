@@ -47,7 +47,10 @@ describe("status", () => {
 
 describe("conversations", () => {
   test("lists them with keyset paging", async () => {
-    expect(await text("conversations", "list")).toContain("active");
+    const list = await text("conversations", "list");
+    expect(list).toMatch(/^TITLE .* ID\n/);
+    // All have the same owner and state.
+    expect(list).not.toMatch(/OWNER|STATE|active/);
     const { data, pagination } = await json("conversations", "list", "--limit", "1");
     expect(data.items).toHaveLength(1);
     expect(data.items[0]).toMatchObject({ id: 1, owner: "main", messages: LINES });
@@ -450,4 +453,26 @@ test("control characters of stored text never reach the terminal", async () => {
       expect(shown.stdout.toString("utf8"), args.join(" ")).not.toContain(unsafe);
     }
   }
+});
+
+describe("labels", () => {
+  test("a name, tags, a pin and hiding are kept, shown and taken away", async () => {
+    expect(await text("name", "1", "A", "plan")).toMatch(/^1 {2}A plan/);
+    await text("tag", "1", "Work", "later");
+    await text("pin", "1");
+    expect((await json("conversations", "list", "--tag", "work")).data.items).toMatchObject([
+      { heading: "A plan", name: "A plan", tags: ["later", "work"], pinned: true },
+    ]);
+    await text("hide", "1");
+    expect((await json("conversations", "list")).data.items).toEqual([]);
+    expect((await json("conversations", "list", "--hidden")).data.items).toHaveLength(1);
+    for (const words of [["name"], ["pin"], ["hide"]]) await text(...words, "1", "--remove");
+    await text("tag", "1", "work", "later", "--remove");
+    expect((await json("conversations", "list")).data.items).toMatchObject([
+      { name: null, tags: [], pinned: false, hidden: false },
+    ]);
+    expect((await lcm("name", "99", "x")).status).toBe(3);
+    expect((await lcm("name", "1")).status).toBe(2);
+    expect((await json("verify")).data).toMatchObject({ ok: true });
+  });
 });

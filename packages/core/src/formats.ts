@@ -13,6 +13,7 @@ export { asBuffer, findRoot, iterateElements, mapMembers } from "./message/json-
 export { viewMessage } from "./message/normalize.ts";
 export { isObject, parseObject } from "./text/json-object.ts";
 export type { JsonObject } from "./text/json-object.ts";
+export { addHeadings } from "./engine/headings.ts";
 export { NO_LABELS } from "./model/labels.ts";
 export { NO_ORIGIN } from "./model/origin.ts";
 export { renderRestartFrame } from "./model/restart-frame.ts";

@@ -63,7 +63,7 @@ export async function outlineConversation(
 ): Promise<RecentConversation> {
   const { conversationId, sessionKey, sessionId, messages, firstAt, lastAt } = row;
   const { agent, project, branch, model } = row;
-  const newest = await listShown(engine, scope, conversationId, "newest");
+  const newest = await listShown(engine, scope, conversationId);
   return {
     conversationId,
     sessionKey,
@@ -81,12 +81,14 @@ export async function outlineConversation(
   };
 }
 
-/** What the agent calls it, else the first request in a few words; the session's key where nobody asked anything. */
-export async function readTitle(engine: Engine, scope: Scope, row: ConversationRow): Promise<string> {
-  if (row.title !== null) return clip(row.title, TITLE_CHARS);
-  const oldest = await listShown(engine, scope, row.conversationId, "oldest");
-  const first = await findSaid(engine, scope, oldest, "user");
-  return first === null ? row.sessionKey : clip(first.text, TITLE_CHARS);
+/** What lists call it. */
+export async function readTitle(
+  engine: Engine,
+  scope: Scope,
+  { conversationId, sessionKey }: ConversationRow,
+): Promise<string> {
+  const row = await engine.readConversation({ ...scope, conversationId });
+  return clip(row?.heading ?? sessionKey, TITLE_CHARS);
 }
 
 export interface ConversationPage {
@@ -115,13 +117,8 @@ export async function readPage(
   return described.type === "messages" ? described : null;
 }
 
-async function listShown(
-  engine: Engine,
-  scope: Scope,
-  conversationId: number,
-  direction: "oldest" | "newest",
-): Promise<MessageRow[]> {
-  const page = await engine.listMessages({ ...scope, conversationId, direction, limit: LOOK_ROWS });
+async function listShown(engine: Engine, scope: Scope, conversationId: number): Promise<MessageRow[]> {
+  const page = await engine.listMessages({ ...scope, conversationId, direction: "newest", limit: LOOK_ROWS });
   return page.items.filter(({ hidden }) => hidden.length === 0);
 }
 

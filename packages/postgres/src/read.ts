@@ -62,8 +62,8 @@ export const bindFilter = (filter: ConversationFilter): SqlValue[] =>
   FILTERS.map((key) => filter[key] ?? null);
 /** What lists are narrowed by beside that; see {@link bindList}. */
 const LISTED = `
-  ($6::text IS NULL OR c.model = $6) AND ($7::bigint IS NULL OR coalesce(c.last_at, c.created_at) >= $7)
-  AND ($8::bigint IS NULL OR coalesce(c.last_at, c.created_at) < $8) AND ($9::bigint = 1 OR c.unlisted_at IS NULL)
+  ($6::text IS NULL OR c.model = $6) AND ($7::bigint IS NULL OR c.last_at >= $7)
+  AND ($8::bigint IS NULL OR c.last_at < $8) AND ($9::bigint = 1 OR c.unlisted_at IS NULL)
   AND ($10::text IS NULL OR c.tags::jsonb @> to_jsonb($10::text))`;
 const bindList = (request: ListConversations): SqlValue[] => {
   const { model = null, since = null, before = null, unlisted = true, tag = null } = request;
@@ -73,7 +73,7 @@ const selectConversations = (order: string): string => `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id < $11 AND ${CHOSEN} AND ${LISTED}
   ORDER BY ${order} LIMIT $12 OFFSET $13`;
 const BY_ID = "c.conversation_id DESC";
-const BY_TIME = `coalesce(c.last_at, c.created_at) DESC, ${BY_ID}`;
+const BY_TIME = `c.last_at IS NULL, c.last_at DESC, ${BY_ID}`;
 const PINNED_FIRST = "c.pinned_at IS NULL";
 /** Texts are sorted by their bytes, as everywhere else. */
 const byText = (column: string): string =>
@@ -81,7 +81,7 @@ const byText = (column: string): string =>
 const LISTS: Readonly<Record<ConversationOrder, string>> = {
   id: selectConversations(BY_ID),
   newest: selectConversations(`${PINNED_FIRST}, ${BY_TIME}`),
-  oldest: selectConversations(`${PINNED_FIRST}, coalesce(c.last_at, c.created_at), c.conversation_id`),
+  oldest: selectConversations(`${PINNED_FIRST}, c.last_at IS NULL, c.last_at, c.conversation_id`),
   project: byText("project"),
   agent: byText("agent"),
   model: byText("model"),

@@ -64,8 +64,8 @@ export const bindFilter = (filter: ConversationFilter): (string | null)[] => [
   filter.exceptSession ?? null,
 ];
 /** What lists are narrowed by beside that; see {@link bindList}. */
-const LISTED = `(?6 IS NULL OR c.model = ?6) AND (?7 IS NULL OR coalesce(c.last_at, c.created_at) >= ?7)
-  AND (?8 IS NULL OR coalesce(c.last_at, c.created_at) < ?8) AND (?9 = 1 OR c.unlisted_at IS NULL)
+const LISTED = `(?6 IS NULL OR c.model = ?6) AND (?7 IS NULL OR c.last_at >= ?7)
+  AND (?8 IS NULL OR c.last_at < ?8) AND (?9 = 1 OR c.unlisted_at IS NULL)
   AND (?10 IS NULL OR EXISTS (SELECT 1 FROM json_each(c.tags) t WHERE t.value = ?10))`;
 const bindList = (request: ListConversations): (string | number | null)[] => [
   ...bindFilter(request),
@@ -79,12 +79,12 @@ const selectConversations = (order: string): string => `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c
   WHERE c.conversation_id < ?11 AND ${CHOSEN} AND ${LISTED} ORDER BY ${order} LIMIT ?12 OFFSET ?13`;
 const BY_ID = "c.conversation_id DESC";
-const BY_TIME = `coalesce(c.last_at, c.created_at) DESC, ${BY_ID}`;
+const BY_TIME = `c.last_at IS NULL, c.last_at DESC, ${BY_ID}`;
 const PINNED_FIRST = "c.pinned_at IS NULL";
 const LISTS: Readonly<Record<ConversationOrder, string>> = {
   id: selectConversations(BY_ID),
   newest: selectConversations(`${PINNED_FIRST}, ${BY_TIME}`),
-  oldest: selectConversations(`${PINNED_FIRST}, coalesce(c.last_at, c.created_at), c.conversation_id`),
+  oldest: selectConversations(`${PINNED_FIRST}, c.last_at IS NULL, c.last_at, c.conversation_id`),
   project: selectConversations(`${PINNED_FIRST}, c.project IS NULL, c.project, ${BY_TIME}`),
   agent: selectConversations(`${PINNED_FIRST}, c.agent IS NULL, c.agent, ${BY_TIME}`),
   model: selectConversations(`${PINNED_FIRST}, c.model IS NULL, c.model, ${BY_TIME}`),

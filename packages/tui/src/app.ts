@@ -250,7 +250,9 @@ export class App implements Desk {
 
   #renderHead(columns: number): string {
     const { paint } = this.#options;
-    const live = this.#isLive ? " live " : " the archive cannot be read ";
+    const { position = null } = this.top ?? {};
+    const state = this.#isLive ? "live" : "the archive cannot be read";
+    const live = ` ${position === null ? "" : `${position}  `}${state} `;
     const room = Math.max(1, columns - live.length - 5);
     const left = renderSpans(
       [span(" lcm ", paint.title), span(` ${describePath(this.#stack, room - 1)}`)],

@@ -2,7 +2,7 @@
  * The conversations that match a filter, newest first, read page by page as one scrolls. What does not match is not kept, so that a filter
  * may look through any number of conversations.
  */
-import type { ConversationRow, Engine, Scope } from "@lossless/core";
+import type { HeadedConversation, Engine, Scope } from "@lossless/core";
 
 const PAGE = 200;
 /** More rows than this nobody scrolls through; the filter finds the rest. */
@@ -12,7 +12,7 @@ export class ConversationList {
   readonly #engine: Engine;
   readonly #scope: Scope;
   readonly filter: string;
-  rows: ConversationRow[] = [];
+  rows: HeadedConversation[] = [];
   #next: string | null = null;
   #isBegun = false;
 
@@ -29,7 +29,13 @@ export class ConversationList {
   /** Reads on until there are so many rows, or all. */
   async readUpTo(count: number): Promise<void> {
     while (!this.isWhole && this.rows.length < Math.min(count, MAX_ROWS)) {
-      const page = await this.#engine.listConversations({ ...this.#scope, limit: PAGE, after: this.#next });
+      const page = await this.#engine.listConversations({
+        ...this.#scope,
+        limit: PAGE,
+        after: this.#next,
+        order: "newest",
+        unlisted: false,
+      });
       this.#isBegun = true;
       this.#next = page.next;
       for (const row of page.items) if (matchesFilter(row, this.filter)) this.rows.push(row);
@@ -38,9 +44,11 @@ export class ConversationList {
 }
 
 /** Every word of the filter stands somewhere in what the row shows. */
-export function matchesFilter(row: ConversationRow, filter: string): boolean {
+export function matchesFilter(row: HeadedConversation, filter: string): boolean {
   if (filter === "") return true;
-  const text =
-    `${row.conversationId} ${row.sessionKey} ${row.sessionId} ${row.owner} ${row.archivedAt === null ? "active" : "archived"}`.toLowerCase();
+  const { heading, project, agent, branch, model, tags } = row;
+  const state = row.archivedAt === null ? "active" : "archived";
+  const ids = [row.conversationId, row.sessionKey, row.sessionId, row.owner];
+  const text = [heading, project, agent, branch, model, ...tags, state, ...ids].join(" ").toLowerCase();
   return filter.split(/\s+/).every((word) => text.includes(word));
 }

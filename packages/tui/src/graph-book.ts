@@ -2,7 +2,7 @@
  * The summary graphs of the conversations that were looked at last, without texts. Reading one of thousands of summaries takes longer than a
  * key may take, so it is read ahead while a conversation is on the screen, and read again only when its summaries have changed.
  */
-import type { ConversationRow, Engine, Scope } from "@lossless/core";
+import type { HeadedConversation, Engine, Scope } from "@lossless/core";
 import { buildNodes, type GraphNode } from "./graph-lines.ts";
 
 export type Nodes = ReadonlyMap<string, GraphNode>;
@@ -26,11 +26,11 @@ export class GraphBook {
   }
 
   /** Reads it for later; what fails is told when it is asked for. */
-  prepare(row: ConversationRow): void {
+  prepare(row: HeadedConversation): void {
     if (row.summaries > 0) this.#readAt(row).catch(() => undefined);
   }
 
-  #readAt({ conversationId, foldRevision, summaries }: ConversationRow): Promise<Nodes> {
+  #readAt({ conversationId, foldRevision, summaries }: HeadedConversation): Promise<Nodes> {
     const version = `${foldRevision}:${summaries}`;
     const known = this.#kept.get(conversationId);
     if (known?.version === version) return known.nodes;

@@ -1,5 +1,5 @@
 /** How each conversation is: what it owes, what failed, which of its summaries are damaged. Read for what is on the screen only. */
-import type { ConversationRow, Debt, Engine } from "@lossless/core";
+import type { HeadedConversation, Debt, Engine } from "@lossless/core";
 import { findDamage } from "@lossless/core/repair";
 import { formatCount } from "@lossless/core/doors";
 
@@ -26,14 +26,14 @@ export class HealthBook {
   }
 
   /** Null while nobody has looked. */
-  get(row: ConversationRow): Health | null {
+  get(row: HeadedConversation): Health | null {
     const known = this.#damaged.get(row.conversationId);
     if (known === undefined) return null;
     return describeHealth(this.#debts.get(row.conversationId) ?? null, known.count);
   }
 
   /** Looks at those that have changed since. */
-  async read(rows: readonly ConversationRow[], isWanted: () => boolean): Promise<void> {
+  async read(rows: readonly HeadedConversation[], isWanted: () => boolean): Promise<void> {
     for (const row of rows) {
       if (!isWanted()) return;
       const version = `${row.foldRevision}:${row.summaries}:${row.messages}`;

@@ -3,7 +3,7 @@
  * exception anywhere in the program.
  */
 import { styleText } from "node:util";
-import type { ConversationRow } from "@lossless/core";
+import type { HeadedConversation } from "@lossless/core";
 import { usageError } from "@lossless/core/doors";
 import { App } from "./app.ts";
 import { follow } from "./live.ts";
@@ -17,7 +17,7 @@ import { TerminalUi } from "./terminal-ui.ts";
 export interface TuiOptions {
   readonly archive: TuiArchive;
   /** Opened at once, if one was named. */
-  readonly conversation: ConversationRow | null;
+  readonly conversation: HeadedConversation | null;
   /** Whether the transcripts are opened at once. */
   readonly withTranscripts: boolean;
 }

@@ -2,7 +2,7 @@
  * What a screen of the terminal UI is, and what it may use. A screen keeps its own state, draws itself as lines, and answers keys. It knows
  * nothing of the terminal; `app.ts` stacks screens, `terminal-ui.ts` puts them on a real one.
  */
-import type { ConversationRow, Engine, Scope, Settings } from "@lossless/core";
+import type { HeadedConversation, Engine, Scope, Settings } from "@lossless/core";
 import type { DoctorResult } from "@lossless/core/repair";
 import type { GraphBook } from "./graph-book.ts";
 import type { Key, KeyHelp } from "./keys.ts";
@@ -16,10 +16,12 @@ export interface Size {
 export interface Screen {
   /** A word for the line at the top. */
   readonly name: string;
+  /** Which of how many is chosen, such as 12/162; null where nothing is. */
+  readonly position?: string | null;
   /** What its own keys do, the most useful first. */
   readonly keys: readonly KeyHelp[];
   /** The conversation it is about, if it is about one. */
-  readonly conversation?: ConversationRow;
+  readonly conversation?: HeadedConversation;
   /** Reads what it shows: when it is opened, comes back into sight, or the archive has changed. */
   load(): Promise<void>;
   /** At most `rows` lines of at most `columns` columns. */
@@ -57,26 +59,26 @@ export interface Question {
 
 /** Ways to other screens. Screens do not know each other; `navigation.ts` knows them all. Each answers true: the key had a meaning. */
 export interface Navigator {
-  messages(conversation: ConversationRow, messageId?: number): Promise<boolean>;
+  messages(conversation: HeadedConversation, messageId?: number): Promise<boolean>;
   /** One message, all of it. */
   message(messageId: number): Promise<boolean>;
-  graph(conversation: ConversationRow, summaryId?: string): Promise<boolean>;
-  context(conversation: ConversationRow): Promise<boolean>;
+  graph(conversation: HeadedConversation, summaryId?: string): Promise<boolean>;
+  context(conversation: HeadedConversation): Promise<boolean>;
   /** The context as it was before a summary was made; null: its newest one. */
-  contextBefore(conversation: ConversationRow, summaryId: string | null): Promise<boolean>;
+  contextBefore(conversation: HeadedConversation, summaryId: string | null): Promise<boolean>;
   /** What the writer of a summary was given as what comes before; null: of its newest one. */
-  previousContext(conversation: ConversationRow, summaryId: string | null): Promise<boolean>;
-  files(conversation: ConversationRow): Promise<boolean>;
+  previousContext(conversation: HeadedConversation, summaryId: string | null): Promise<boolean>;
+  files(conversation: HeadedConversation): Promise<boolean>;
   file(fileId: string): Promise<boolean>;
-  search(conversation: ConversationRow | null): Promise<boolean>;
+  search(conversation: HeadedConversation | null): Promise<boolean>;
   spend(): Promise<boolean>;
   /** Transcripts in the folders of sessions. */
   transcripts(): Promise<boolean>;
   doctor(): Promise<boolean>;
-  rewrite(conversation: ConversationRow, summaryId: string): Promise<boolean>;
-  repair(conversation: ConversationRow): Promise<boolean>;
-  dissolve(conversation: ConversationRow, summaryId: string): Promise<boolean>;
-  transplant(conversation: ConversationRow): Promise<boolean>;
+  rewrite(conversation: HeadedConversation, summaryId: string): Promise<boolean>;
+  repair(conversation: HeadedConversation): Promise<boolean>;
+  dissolve(conversation: HeadedConversation, summaryId: string): Promise<boolean>;
+  transplant(conversation: HeadedConversation): Promise<boolean>;
   help(about: Screen): Promise<boolean>;
 }
 

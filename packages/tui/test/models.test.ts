@@ -1,5 +1,5 @@
 /** What the screens show, before it is drawn: the graph as lines, the context before a summary was made, health, the filter. All pure. */
-import type { ConversationRow, Debt, SummaryOutline } from "@lossless/core";
+import type { HeadedConversation, Debt, SummaryOutline } from "@lossless/core";
 import { describe, expect, test } from "vitest";
 import { listContextLines, putBack, type ContextLine } from "../src/context-lines.ts";
 import { matchesFilter } from "../src/conversation-list.ts";
@@ -140,19 +140,15 @@ test("health tells the worst first", () => {
 test("a filter asks for all of its words, in any order and case", () => {
   const row = {
     conversationId: 12,
+    heading: "Move the Tide tables",
+    tags: [],
     sessionKey: "agent:main:Telegram",
     sessionId: "s",
     owner: "main",
     archivedAt: null,
   };
-  const matches = (filter: string): boolean => matchesFilter(row as ConversationRow, filter);
-  expect(["", "telegram", "telegram main", "12", "active"].map(matches)).toEqual([
-    true,
-    true,
-    true,
-    true,
-    true,
-  ]);
+  const matches = (filter: string): boolean => matchesFilter(row as unknown as HeadedConversation, filter);
+  expect(["", "tide", "telegram main", "12", "active"].map(matches)).toEqual([true, true, true, true, true]);
   expect(["discord", "telegram discord", "archived"].map(matches)).toEqual([false, false, false]);
 });
 

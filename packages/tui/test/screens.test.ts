@@ -16,9 +16,9 @@ describe("conversations", () => {
   test("shows each with messages, summaries, tokens, last activity and health", async () => {
     const { look } = await open({ fill: fillPlain });
     expect(await look()).toMatchInlineSnapshot(`
-      " lcm  Conversations                                                        live
-          ID SESSION                  MESSAGES  SUMM.   TOKENS LAST        HEALTH
-      ▸    1 agent:main:main               120      0    3,390 03-05 23:00 …
+      " lcm  Conversations                                                   1/1  live
+        TITLE                          PROJECT      TOKENS LAST        HEALTH      ID
+      ▸ step 0: the greenhouse sensor…               3,390 03-05 23:00 …            1
 
 
 
@@ -56,13 +56,14 @@ describe("conversations", () => {
       },
     });
     await press("f");
-    expect(await write("p")).toContain("agent:plum");
+    expect(await write("p")).toContain("plum");
     const narrowed = await write("ea");
-    expect(narrowed).toContain("agent:pear");
-    expect(narrowed).not.toContain("agent:plum");
+    expect(narrowed).toContain("▸ pear");
+    expect(narrowed).toContain("1/1");
+    expect(narrowed).not.toContain("plum");
     expect(await write("x")).toContain("No conversation matches");
     await press("backspace", "enter");
-    expect(await press("escape")).toContain("agent:apple");
+    expect(await press("escape")).toContain("apple");
   });
 
   test("says so when nothing is stored", async () => {
@@ -75,7 +76,7 @@ describe("messages", () => {
   test("opens at the newest, with the text of the chosen one below", async () => {
     const { press } = await open({ fill: fillPlain });
     expect(await press("enter")).toMatchInlineSnapshot(`
-      " lcm  Conversations › 1 agent:main:main                                    live
+      " lcm  Conversations › step 0: the greenhouse sensor 0…                     live
         120 messages, 0 summaries, 3,390 tokens in the context; at 100 %, following
         2026-03-05 13:00 assistant      46  step 109: the greenhouse sensor 109 repor…
         2026-03-05 14:00 tool           17  [tool result: read_file] const step = 110;

@@ -117,7 +117,7 @@ class Page {
     fill(
       this.#picker,
       ...items.map((row) =>
-        h("option", { value: row.conversationId }, `${row.conversationId}: ${row.sessionKey}`),
+        h("option", { value: row.conversationId }, `${row.heading} (${row.conversationId})`),
       ),
     );
     this.#picker.hidden = items.length < 2;

@@ -4,7 +4,7 @@
  */
 import type {
   AskResult,
-  ConversationRow,
+  HeadedConversation,
   ExplainedItem,
   GrepResult,
   MessageCounts,
@@ -21,7 +21,7 @@ import type { DiffLine } from "@lossless/core/doors";
 
 export type {
   AskResult,
-  ConversationRow,
+  HeadedConversation,
   DiffLine,
   ExplainedItem,
   GrepResult,
@@ -32,7 +32,7 @@ export type {
 };
 
 /** With what the context stands for, and what it leaves out and why. */
-export interface CountedConversation extends ConversationRow {
+export interface CountedConversation extends HeadedConversation {
   readonly counts: MessageCounts;
 }
 
@@ -66,7 +66,7 @@ export interface GrowthResult {
 }
 
 export interface ConversationDetail {
-  readonly conversation: ConversationRow;
+  readonly conversation: HeadedConversation;
   /** What it would have without folding. */
   readonly rawTokens: number;
 }
@@ -130,7 +130,7 @@ export type GraphNode = Pick<
 >;
 
 export interface Graph {
-  readonly conversation: ConversationRow;
+  readonly conversation: HeadedConversation;
   readonly nodes: readonly GraphNode[];
   /** From a summary to each of its sources. */
   readonly edges: readonly (readonly [summary: string, source: string])[];
@@ -204,7 +204,7 @@ export interface Compaction {
 }
 
 export interface TimelineResult {
-  readonly conversation: ConversationRow;
+  readonly conversation: HeadedConversation;
   readonly points: readonly TimelinePoint[];
   readonly compactions: readonly Compaction[];
   /** Whether the archive knows when each summary was published; else the time it was made stands for it. */

@@ -4,7 +4,9 @@
  */
 import { EngineError, isSummaryId, wordNote, wordStep } from "@lossless/core";
 import type {
+  ConversationOrder,
   ConversationRow,
+  HeadedConversation,
   Engine,
   GrepMode,
   GrepRequest,
@@ -164,7 +166,7 @@ export class Api {
     const { timezone, version } = this.#options;
     const [status, conversations, spend] = await Promise.all([
       this.#engine.status(this.#scope),
-      this.#engine.listConversations({ ...this.#scope, limit: 200 }),
+      this.#engine.listConversations({ ...this.#scope, limit: 200, order: "newest", unlisted: false }),
       this.#engine.spend({ by: "all" }),
     ]);
     const page = { ...conversations, items: await this.#count(conversations.items) };
@@ -174,7 +176,7 @@ export class Api {
   }
 
   /** Conversations with the messages in the context and those left out of it. */
-  async #count(rows: readonly ConversationRow[]): Promise<CountedConversation[]> {
+  async #count(rows: readonly HeadedConversation[]): Promise<CountedConversation[]> {
     const conversationIds = rows.map(({ conversationId }) => conversationId);
     const counted = await this.#engine.countMessages({ ...this.#scope, conversationIds });
     const byId = new Map(counted.map((counts) => [counts.conversationId, counts]));
@@ -205,7 +207,22 @@ export class Api {
 
   async listConversations(query: URLSearchParams): Promise<Json<Page<CountedConversation>>> {
     const limit = readNumber(query, "limit", { least: 1, most: MAX_CONVERSATIONS, otherwise: 200 });
-    const page = await this.#engine.listConversations({ ...this.#scope, limit, after: query.get("after") });
+    const text = (name: string): string | undefined => query.get(name) || undefined;
+    const time = (name: string): number | undefined =>
+      query.has(name) ? readNumber(query, name, { ...ANY_ID, otherwise: 0 }) : undefined;
+    const page = await this.#engine.listConversations({
+      ...this.#scope,
+      limit,
+      after: query.get("after"),
+      order: readWord<ConversationOrder>(query, "sort", ["newest", "oldest", "project", "agent", "model"]),
+      project: text("project"),
+      agent: text("agent"),
+      model: text("model"),
+      tag: text("tag"),
+      since: time("since"),
+      before: time("before"),
+      unlisted: query.get("hidden") === "true",
+    });
     return { json: { ...page, items: await this.#count(page.items) } };
   }
 
@@ -324,6 +341,7 @@ export class Api {
       ...this.#scope,
       ...readConversation(query),
       pattern,
+      withHeadings: true,
       mode: readWord<GrepMode>(query, "mode", ["full_text", "regex"]),
       scope: readWord<GrepScope>(query, "scope", ["both", "messages", "summaries"]),
       limit: readNumber(query, "limit", { least: 1, most: 200, otherwise: 50 }),
@@ -383,7 +401,7 @@ export class Api {
     return value;
   }
 
-  async #need(conversationId: number): Promise<ConversationRow> {
+  async #need(conversationId: number): Promise<HeadedConversation> {
     const conversation = await this.#engine.readConversation({ ...this.#scope, conversationId });
     if (conversation !== null) return conversation;
     throw new EngineError("not_found", `cannot find conversation ${conversationId}`);

@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
-import type { ConversationRow, Engine, MessageRow, OriginFilter } from "@lossless/core";
+import type { Engine, HeadedConversation, MessageRow, OriginFilter } from "@lossless/core";
 import type { Invocation } from "../invocation.ts";
 import { parseTime, readTokenCount, toIso, TOKEN_COUNT_RULE, usageError } from "@lossless/core/doors";
 
@@ -120,7 +120,7 @@ export async function chooseConversation(
   engine: Engine,
   invocation: Invocation,
   choice: ConversationChoice,
-): Promise<ConversationRow> {
+): Promise<HeadedConversation> {
   const { scope } = invocation;
   if (choice.conversation !== undefined) return requireConversation(engine, invocation, choice.conversation);
   if (choice.session !== undefined) {
@@ -147,7 +147,7 @@ export async function findBySession(
   engine: Engine,
   invocation: Invocation,
   session: string,
-): Promise<ConversationRow | null> {
+): Promise<HeadedConversation | null> {
   const { scope } = invocation;
   const { items } = await engine.listConversations({ ...scope, sessionKey: session, limit: 1 });
   if (items[0] !== undefined) return items[0];
@@ -161,7 +161,7 @@ export async function requireConversation(
   engine: Engine,
   { scope }: Invocation,
   conversationId: number,
-): Promise<ConversationRow> {
+): Promise<HeadedConversation> {
   const conversation = await engine.readConversation({ ...scope, conversationId });
   if (conversation !== null) return conversation;
   throw new EngineError("not_found", `cannot find conversation ${conversationId}`, {
@@ -169,9 +169,10 @@ export async function requireConversation(
   });
 }
 
-export function toConversationJson(row: ConversationRow): object {
+export function toConversationJson(row: HeadedConversation): object {
   return {
     id: row.conversationId,
+    heading: row.heading,
     owner: row.owner,
     sessionKey: row.sessionKey,
     sessionId: row.sessionId,
@@ -190,6 +191,10 @@ export function toConversationJson(row: ConversationRow): object {
     branch: row.branch,
     title: row.title,
     model: row.model,
+    name: row.name,
+    tags: row.tags,
+    pinned: row.pinnedAt !== null,
+    hidden: row.unlistedAt !== null,
   };
 }
 
@@ -205,6 +210,7 @@ export function toMessageJson(row: MessageRow): object {
     tokens: row.tokens,
     bytes: row.arrivalBytes,
     createdAt: toIso(row.createdAt),
+    isDated: row.isDated,
     hidden: row.hidden,
     revises: row.revises === null ? null : formatMessageId(row.revises),
     newest: row.newest === null ? null : formatMessageId(row.newest),

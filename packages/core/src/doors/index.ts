@@ -39,6 +39,7 @@ export {
   toIso,
   toOneLine,
 } from "./format.ts";
+export { describeOrigin, nameProject } from "./headline.ts";
 export { parseTime } from "./time-words.ts";
 export { readTokenCount, TOKEN_COUNT_RULE } from "./token-count.ts";
 export { displayWidth, truncateToWidth, wrapToWidth } from "./width.ts";

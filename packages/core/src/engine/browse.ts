@@ -14,7 +14,7 @@ import type {
   Page,
 } from "../store/store.ts";
 import type { Scope } from "./conversations.ts";
-import { addHeadings } from "./headings.ts";
+import { addHeadings, headByName } from "./headings.ts";
 import type { HeadedConversation } from "./headings.ts";
 import type { EngineState } from "./state.ts";
 
@@ -41,7 +41,9 @@ export async function listConversations(
     after: request.after ?? null,
     limit: checkLimit(request.limit),
   });
-  return { items: await addHeadings(store, items), next };
+  // Whoever walks through all of them by number shows no headings.
+  const { order = "id" } = request;
+  return { items: order === "id" ? items.map(headByName) : await addHeadings(store, items), next };
 }
 
 export type LabelConversationRequest = OneConversation & LabelUpdate;

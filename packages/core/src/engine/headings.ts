@@ -15,10 +15,13 @@ const HEADING_CHARS = 100;
 /** What a host writes in the user's name often comes first. */
 const LOOKED_AT = 4;
 
-export async function addHeadings(
-  store: Store,
-  rows: readonly ConversationRow[],
-): Promise<HeadedConversation[]> {
+/** What a heading is made of, beside the messages. */
+type Named = Pick<ConversationRow, "conversationId" | "name" | "title" | "sessionKey">;
+
+export async function addHeadings<T extends Named>(
+  store: Pick<Store, "listOpenings" | "readShown">,
+  rows: readonly T[],
+): Promise<(T & Pick<HeadedConversation, "heading">)[]> {
   const unnamed = rows.filter(({ name, title }) => name === null && title === null);
   const openings = await store.listOpenings(
     unnamed.map(({ conversationId }) => conversationId),
@@ -32,11 +35,17 @@ export async function addHeadings(
     const request = bytes === undefined || requestOf.has(conversationId) ? "" : readRequest(bytes);
     if (request !== "") requestOf.set(conversationId, request);
   }
-  return rows.map((row) => ({
-    ...row,
-    heading: toHeading(row.name ?? row.title ?? requestOf.get(row.conversationId) ?? row.sessionKey),
-  }));
+  return rows.map((row) => headByName(row, requestOf.get(row.conversationId)));
 }
+
+/** Without looking for a request. */
+export const headByName = <T extends Named>(
+  row: T,
+  request?: unknown,
+): T & Pick<HeadedConversation, "heading"> => ({
+  ...row,
+  heading: toHeading(row.name ?? row.title ?? (typeof request === "string" ? request : row.sessionKey)),
+});
 
 /** What the user wrote of a message; empty where a machine wrote all of it. */
 function readRequest(bytes: Uint8Array): string {

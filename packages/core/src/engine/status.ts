@@ -1,8 +1,10 @@
 /** What an archive holds, what it costs and what stops it from calling models right now. */
 import type { Debt, Guard, SpendGroup } from "../store/folding.ts";
-import type { ArchiveStatus, ConversationRow } from "../store/store.ts";
+import type { ArchiveStatus } from "../store/store.ts";
 import { readActive } from "./conversations.ts";
 import type { Scope } from "./conversations.ts";
+import { addHeadings } from "./headings.ts";
+import type { HeadedConversation } from "./headings.ts";
 import type { EngineState } from "./state.ts";
 
 export interface StatusRequest extends Scope {
@@ -12,7 +14,7 @@ export interface StatusRequest extends Scope {
 export interface StatusResult extends ArchiveStatus {
   readonly enabled: boolean;
   /** The conversation that was asked for: the active one of a session key. */
-  readonly conversation: ConversationRow | null;
+  readonly conversation: HeadedConversation | null;
   readonly folding: FoldingStatus | null;
   /** Guards that are open: why models are not called right now. */
   readonly guards: readonly Guard[];
@@ -34,7 +36,8 @@ export async function status(engine: EngineState, request: StatusRequest = {}): 
   const { store, settings, clock } = engine;
   const { owner, sessionKey } = request;
   const archive = await store.status(owner);
-  const conversation = sessionKey === undefined ? null : await readActive(engine, { owner, sessionKey });
+  const active = sessionKey === undefined ? null : await readActive(engine, { owner, sessionKey });
+  const [conversation = null] = active === null ? [] : await addHeadings(store, [active]);
   const now = clock.now();
   return {
     ...archive,

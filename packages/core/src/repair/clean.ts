@@ -3,6 +3,7 @@
  * forgetting them, with all that belongs to it.
  */
 import type { Engine } from "../engine/engine.ts";
+import type { HeadedConversation } from "../engine/headings.ts";
 import type { ConversationRow } from "../store/store.ts";
 
 export type CleanKind = "subagent" | "cron";
@@ -12,7 +13,7 @@ const KINDS: Readonly<Record<CleanKind, RegExp>> = {
   cron: /^agent:[^:]+:cron:/,
 };
 
-export interface Cleanable extends ConversationRow {
+export interface Cleanable extends HeadedConversation {
   readonly kind: CleanKind;
 }
 

@@ -130,6 +130,8 @@ export interface Store
 /** One state of the archive, on which reads are made, whatever anybody writes meanwhile. */
 export type Snapshot = Pick<
   Store,
+  | "listOpenings"
+  | "readShown"
   | "listMessages"
   | "readMessage"
   | "readFile"

@@ -5,6 +5,7 @@
  */
 
 import type { MessageView, PartView } from "@lossless/core";
+import { addHeadings } from "@lossless/core/formats";
 import type { ListedConversation, Snapshot, Store } from "@lossless/core/ports";
 
 import { readMessages, type ReadMessage } from "../archive/conversation-reader.ts";
@@ -14,10 +15,13 @@ import { writeWholeFile } from "./whole-file.ts";
 
 export type TextFormat = "markdown" | "html" | "openai";
 
+/** With what lists call it. */
+type HeadedExport = ListedConversation & { readonly heading: string };
+
 /** How one format writes the pieces of an export. */
 interface TextStyle {
-  readonly begin: (conversations: readonly ListedConversation[]) => string;
-  readonly conversation: (conversation: ListedConversation) => string;
+  readonly begin: (conversations: readonly HeadedExport[]) => string;
+  readonly conversation: (conversation: HeadedExport) => string;
   readonly message: (message: ReadMessage) => string;
   readonly endConversation: () => string;
   readonly end: () => string;
@@ -43,7 +47,7 @@ async function* renderAll(
   options: ExportOptions,
   counts: { conversations: number; messages: number },
 ): AsyncGenerator<string> {
-  const conversations = await chooseConversations(store, options);
+  const conversations = await addHeadings(store, await chooseConversations(store, options));
   const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
   yield style.begin(conversations);
   let done = 0;
@@ -81,12 +85,23 @@ const describeMedia = (part: PartView): string =>
     .filter(Boolean)
     .join(", ");
 const toIso = (time: number): string => new Date(time).toISOString();
+/** Where and when it was; ids come last. */
+function describeSource(conversation: HeadedExport): string {
+  const { project, agent, branch, model, createdAt, lastAt, owner, sessionKey } = conversation;
+  const known = { project, agent, branch, model };
+  return [
+    ...Object.entries(known).flatMap(([name, value]) => (value === null ? [] : [`${name} ${value}`])),
+    `last message ${toIso(lastAt ?? createdAt)}`,
+    `owner ${owner}`,
+    `session ${sessionKey}`,
+  ].join(", ");
+}
 const nothing = (): string => "";
 
 const MARKDOWN: TextStyle = {
   begin: nothing,
-  conversation: ({ sessionKey, owner, createdAt }) =>
-    `# ${escapeMarkdown(sessionKey)}\n\nOwner ${escapeMarkdown(owner)}, since ${toIso(createdAt)}.\n\n`,
+  conversation: (conversation) =>
+    `# ${escapeMarkdown(conversation.heading)}\n\n${escapeMarkdown(describeSource(conversation))}\n\n`,
   message: ({ row, view }) => {
     const parts = view.parts.map((part) => (part.type === "text" ? quote(part.text) : fold(part))).join("\n");
     return `## ${nameSpeaker(view)} · ${toIso(row.createdAt)} · msg_${row.messageId}\n\n${parts}\n`;
@@ -132,7 +147,7 @@ const HTML: TextStyle = {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>${escapeHtml(conversations.length === 1 ? (conversations[0]?.sessionKey ?? "") : `${conversations.length} conversations`)}</title>
+<title>${escapeHtml(conversations.length === 1 ? (conversations[0]?.heading ?? "") : `${conversations.length} conversations`)}</title>
 <style>
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
@@ -147,8 +162,8 @@ summary { cursor: pointer; font-size: .9rem; }
 <body>
 <main>
 `,
-  conversation: ({ sessionKey, owner, createdAt }) =>
-    `<section>\n<h1>${escapeHtml(sessionKey)}</h1>\n<p>Owner ${escapeHtml(owner)}, since <time>${toIso(createdAt)}</time>.</p>\n`,
+  conversation: (conversation) =>
+    `<section>\n<h1>${escapeHtml(conversation.heading)}</h1>\n<p>${escapeHtml(describeSource(conversation))}</p>\n`,
   message: ({ row, view }) => {
     const parts = view.parts.map((part) => {
       const body = `<pre>${escapeHtml(part.text)}</pre>`;

@@ -88,13 +88,17 @@ function readAt(archive: MemoryArchive, message: MessageRow): number {
   return near?.created_at ?? message.created_at;
 }
 
-const timeOf = (row: Row<"conversations">): number => row.last_at ?? row.created_at;
+/** What has no known time comes last. */
+const compareTimes = (a: number | null, b: number | null): number =>
+  Number(a === null) - Number(b === null) || (a ?? 0) - (b ?? 0);
 
 /** Whether a list shows it. */
 function isListed(row: Row<"conversations">, request: ListConversations): boolean {
   const { model = row.model, since = -Infinity, before = Infinity, unlisted = true, tag } = request;
   const tags = JSON.parse(row.tags ?? "[]") as string[];
-  const isInTime = timeOf(row) >= since && timeOf(row) < before;
+  const isInTime =
+    (request.since === undefined || (row.last_at ?? -Infinity) >= since) &&
+    (request.before === undefined || (row.last_at ?? Infinity) < before);
   return (
     row.model === model &&
     isInTime &&
@@ -107,13 +111,16 @@ function isListed(row: Row<"conversations">, request: ListConversations): boolea
 function sortListed(rows: Row<"conversations">[], order: ConversationOrder): Row<"conversations">[] {
   if (order === "id") return rows;
   const byTime = (a: Row<"conversations">, b: Row<"conversations">): number =>
-    timeOf(b) - timeOf(a) || b.conversation_id - a.conversation_id;
+    (a.last_at === null || b.last_at === null ? compareTimes(a.last_at, b.last_at) : b.last_at - a.last_at) ||
+    b.conversation_id - a.conversation_id;
   const byText = (a: string | null, b: string | null): number =>
     Number(a === null) - Number(b === null) || Number((a ?? "") > (b ?? "")) - Number((a ?? "") < (b ?? ""));
   return rows.toSorted((a, b) => {
     const pins = Number(a.pinned_at === null) - Number(b.pinned_at === null);
     if (pins !== 0 || order === "newest") return pins || byTime(a, b);
-    return order === "oldest" ? -byTime(a, b) : byText(a[order], b[order]) || byTime(a, b);
+    if (order === "oldest")
+      return compareTimes(a.last_at, b.last_at) || a.conversation_id - b.conversation_id;
+    return byText(a[order], b[order]) || byTime(a, b);
   });
 }
 

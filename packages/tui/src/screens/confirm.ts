@@ -1,12 +1,12 @@
 /** Something that changes the archive: first what it would do, then `y`. Nothing is changed before that. */
-import type { ConversationRow } from "@lossless/core";
+import type { HeadedConversation } from "@lossless/core";
 import type { Key } from "../keys.ts";
 import type { Desk, Screen } from "../screen.ts";
 import { TextScreen, type TextContent } from "./text.ts";
 
 export interface Plan {
   readonly name: string;
-  readonly conversation?: ConversationRow;
+  readonly conversation?: HeadedConversation;
   /** What would be done. */
   readonly preview: () => Promise<TextContent>;
   /** Does it, and says what was done. */

@@ -3,7 +3,7 @@
  * as it was before a summary was made.
  */
 import { EngineError } from "@lossless/core";
-import type { AssembledContext, ConversationRow, DissolveResult } from "@lossless/core";
+import type { AssembledContext, HeadedConversation, DissolveResult } from "@lossless/core";
 import {
   countOf,
   formatCount,
@@ -51,7 +51,7 @@ export interface Before {
 
 export class ContextScreen implements Screen {
   readonly keys = KEYS;
-  readonly conversation: ConversationRow;
+  readonly conversation: HeadedConversation;
   readonly #desk: Desk;
   readonly #before: Before | null;
   readonly #text: ChosenText;
@@ -63,7 +63,7 @@ export class ContextScreen implements Screen {
   #cursor: ListCursor = LIST_START;
   #isOpen = false;
 
-  constructor(desk: Desk, conversation: ConversationRow, before: Before | null, budget = DEFAULT_BUDGET) {
+  constructor(desk: Desk, conversation: HeadedConversation, before: Before | null, budget = DEFAULT_BUDGET) {
     this.#desk = desk;
     this.conversation = conversation;
     this.#before = before;

@@ -1,6 +1,6 @@
 /** The first screen: every conversation with its size, its last activity and its health. Narrowed while one types. */
-import type { ConversationRow } from "@lossless/core";
-import { formatCount, formatTime, toOneLine } from "@lossless/core/doors";
+import type { HeadedConversation } from "@lossless/core";
+import { formatCount, formatTime, nameProject, toOneLine } from "@lossless/core/doors";
 import { ConversationList } from "../conversation-list.ts";
 import { HealthBook } from "../health.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
@@ -21,12 +21,17 @@ const KEYS: readonly KeyHelp[] = [
   { keys: "i", does: "import transcripts" },
 ];
 
-/** Columns of everything but the session key, which takes what is left. */
-const WIDE = { id: 5, messages: 9, summaries: 9, tokens: 9, last: 16, health: 13 };
-const NARROW = { id: 4, messages: 8, summaries: 6, tokens: 8, last: 11, health: 10 };
-const WIDE_COLUMNS = 100;
+/** Columns of everything but the title, which takes what is left; 0 leaves a column out. Ids come last. */
+const WIDE = { project: 14, agent: 12, messages: 8, tokens: 9, last: 16, health: 13, id: 5 };
+const NARROW = { project: 10, agent: 0, messages: 0, tokens: 8, last: 11, health: 9, id: 4 };
+const SMALL = { project: 0, agent: 0, messages: 0, tokens: 0, last: 11, health: 0, id: 3 };
+const WIDE_COLUMNS = 110;
+const NARROW_COLUMNS = 60;
 
-const chooseWidths = (columns: number): typeof WIDE => (columns < WIDE_COLUMNS ? NARROW : WIDE);
+function chooseWidths(columns: number): typeof WIDE {
+  if (columns >= WIDE_COLUMNS) return WIDE;
+  return columns < NARROW_COLUMNS ? SMALL : NARROW;
+}
 const HEAD_ROWS = 1;
 const REST_MS = 200;
 
@@ -45,11 +50,16 @@ export class ConversationsScreen implements Screen {
     this.#list = this.#makeList("");
   }
 
+  get position(): string | null {
+    const { rows, isWhole } = this.#list;
+    return rows.length === 0 ? null : `${this.#cursor.selected + 1}/${rows.length}${isWhole ? "" : "+"}`;
+  }
+
   get #rows(): number {
     return Math.max(1, this.#desk.size.rows - HEAD_ROWS);
   }
 
-  get #selected(): ConversationRow | undefined {
+  get #selected(): HeadedConversation | undefined {
     return this.#list.rows[this.#cursor.selected];
   }
 
@@ -162,69 +172,63 @@ export class ConversationsScreen implements Screen {
     );
   }
 
-  #renderCells(row: ConversationRow, columns: number, paint: Paint): Span[] {
+  #renderCells(row: HeadedConversation, columns: number, paint: Paint): Span[] {
     const health = this.#health.get(row);
     const state =
       row.archivedAt === null ? (health?.text ?? "…") : `archived${health?.isGood === false ? " !" : ""}`;
     const widths = chooseWidths(columns);
     const last = formatTime(row.lastAt, this.#desk.timezone);
     return layOut(columns, {
-      id: cell(String(row.conversationId), widths.id, { right: true, style: paint.name }),
-      session: (width) => cell(toOneLine(row.sessionKey), width),
-      messages: cell(formatCount(row.messages), widths.messages, { right: true }),
-      summaries: cell(formatCount(row.summaries), widths.summaries, { right: true }),
-      tokens: cell(formatCount(row.shownTokens), widths.tokens, { right: true }),
+      title: `${row.pinnedAt === null ? "" : "★ "}${toOneLine(row.heading)}`,
+      project: { text: nameProject(row.project), style: paint.faint },
+      agent: { text: toOneLine(row.agent ?? ""), style: paint.faint },
+      messages: { text: formatCount(row.messages), right: true },
+      tokens: { text: formatCount(row.shownTokens), right: true },
       // A narrow screen has no room for the year.
-      last: cell(widths === WIDE ? last : last.slice(5), widths.last, { style: paint.faint }),
-      health: cell(state, widths.health, { style: health?.isGood === false ? paint.bad : paint.good }),
+      last: { text: widths === WIDE ? last : last.slice(5), style: paint.faint },
+      health: { text: state, style: health?.isGood === false ? paint.bad : paint.good },
+      id: { text: String(row.conversationId), right: true, style: paint.name },
     });
   }
 }
 
-interface Cells {
-  readonly id: Span;
-  readonly session: (width: number) => Span;
-  readonly messages: Span;
-  readonly summaries: Span;
-  readonly tokens: Span;
-  readonly last: Span;
-  readonly health: Span;
+interface Cell {
+  readonly text: string;
+  readonly right?: boolean;
+  readonly style?: (text: string) => string;
 }
 
-function layOut(columns: number, cells: Cells): Span[] {
-  const fixed = Object.values(chooseWidths(columns)).reduce((sum, width) => sum + width + 1, 2);
-  const session = Math.max(8, columns - fixed - 1);
-  const gap = span(" ");
+type Cells = Readonly<Record<keyof typeof WIDE, Cell>> & {
+  readonly title: string;
+  readonly styleTitle?: (text: string) => string;
+};
+
+function layOut(columns: number, { title, styleTitle, ...cells }: Cells): Span[] {
+  const widths = Object.entries(chooseWidths(columns)) as [keyof typeof WIDE, number][];
+  const shown = widths.filter(([, width]) => width > 0);
+  const fixed = shown.reduce((sum, [, width]) => sum + width + 1, 2);
+  const first = cell(title, Math.max(8, columns - fixed - 1), { style: styleTitle });
   return [
-    cells.id,
-    gap,
-    cells.session(session),
-    gap,
-    cells.messages,
-    gap,
-    cells.summaries,
-    gap,
-    cells.tokens,
-    gap,
-    cells.last,
-    gap,
-    cells.health,
+    first,
+    ...shown.flatMap(([name, width]) => {
+      const { text, right, style } = cells[name];
+      return [span(" "), cell(text, width, { right, style })];
+    }),
   ];
 }
 
 function renderTitles(columns: number, paint: Paint): string {
-  const widths = chooseWidths(columns);
-  const isWide = widths === WIDE;
-  const title = (text: string, width: number, right = false): Span =>
-    cell(text, width, { right, style: paint.faint });
+  const { faint: style } = paint;
   const spans = layOut(columns, {
-    id: title("ID", widths.id, true),
-    session: (width) => title("SESSION", width),
-    messages: title("MESSAGES", widths.messages, true),
-    summaries: title(isWide ? "SUMMARIES" : "SUMM.", widths.summaries, true),
-    tokens: title("TOKENS", widths.tokens, true),
-    last: title(isWide ? "LAST ACTIVITY" : "LAST", widths.last),
-    health: title("HEALTH", widths.health),
+    title: "TITLE",
+    styleTitle: style,
+    project: { text: "PROJECT", style },
+    agent: { text: "AGENT", style },
+    messages: { text: "MESSAGES", right: true, style },
+    tokens: { text: "TOKENS", right: true, style },
+    last: { text: "LAST", style },
+    health: { text: "HEALTH", style },
+    id: { text: "ID", right: true, style },
   });
   return renderSpans([span("  "), ...spans], columns);
 }

@@ -1,13 +1,13 @@
 /** Dissolve: puts what a summary was made from back into the context. The preview shows how items and tokens would shift. */
 import { EngineError } from "@lossless/core";
-import type { ConversationRow, DissolveResult } from "@lossless/core";
+import type { HeadedConversation, DissolveResult } from "@lossless/core";
 import { countOf, formatCount } from "@lossless/core/doors";
 import type { Paint } from "../paint.ts";
 import type { Desk, Screen } from "../screen.ts";
 import type { TextLine } from "../wrapped-text.ts";
 import { makeConfirmScreen } from "./confirm.ts";
 
-export function makeDissolveScreen(desk: Desk, conversation: ConversationRow, summaryId: string): Screen {
+export function makeDissolveScreen(desk: Desk, conversation: HeadedConversation, summaryId: string): Screen {
   const { engine, scope } = desk.archive;
   return makeConfirmScreen(desk, {
     name: "dissolve",

@@ -1,5 +1,5 @@
 /** The large files of a conversation: what was too long to stay in its message. Enter opens one, a page at a time. */
-import type { ConversationRow, DescribeResult, LargeFileRow } from "@lossless/core";
+import type { HeadedConversation, DescribeResult, LargeFileRow } from "@lossless/core";
 import { formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
@@ -20,13 +20,13 @@ const HEAD_ROWS = 1;
 export class FilesScreen implements Screen {
   readonly name = "large files";
   readonly keys = KEYS;
-  readonly conversation: ConversationRow;
+  readonly conversation: HeadedConversation;
   readonly #desk: Desk;
   readonly #pane = new TextPane();
   #files: readonly LargeFileRow[] = [];
   #cursor: ListCursor = LIST_START;
 
-  constructor(desk: Desk, conversation: ConversationRow) {
+  constructor(desk: Desk, conversation: HeadedConversation) {
     this.#desk = desk;
     this.conversation = conversation;
   }

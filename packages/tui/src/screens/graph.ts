@@ -1,6 +1,6 @@
 /** The summaries of a conversation as a tree from the coarsest down to the messages, and the text of the chosen one. */
 import { formatMessageId } from "@lossless/core";
-import type { ConversationRow } from "@lossless/core";
+import type { HeadedConversation } from "@lossless/core";
 import { countOf, formatCount, formatSpan, toOneLine } from "@lossless/core/doors";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { drawGraph, listAbove, type GraphLine, type GraphNode } from "../graph-lines.ts";
@@ -32,7 +32,7 @@ const MAX_OPEN = 20_000;
 
 export class GraphScreen implements Screen {
   readonly keys = KEYS;
-  readonly conversation: ConversationRow;
+  readonly conversation: HeadedConversation;
   readonly #desk: Desk;
   readonly #previews: Previews;
   readonly #text: ChosenText;
@@ -45,7 +45,7 @@ export class GraphScreen implements Screen {
   #lines: readonly GraphLine[] = [];
   #cursor: ListCursor = LIST_START;
 
-  constructor(desk: Desk, conversation: ConversationRow, summaryId?: string) {
+  constructor(desk: Desk, conversation: HeadedConversation, summaryId?: string) {
     this.#desk = desk;
     this.conversation = conversation;
     this.#wanted = summaryId ?? null;

@@ -1,6 +1,6 @@
 /** The messages of a conversation, one line each, and the chosen one below or beside. Scrolls through any number; follows new ones. */
 import { formatMessageId, parseMessageId } from "@lossless/core";
-import type { ConversationRow, MessageRow } from "@lossless/core";
+import type { HeadedConversation, MessageRow } from "@lossless/core";
 import { formatCount, formatTime, parseTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
@@ -30,7 +30,7 @@ const MAX_PANE_BYTES = 2_000_000;
 
 export class MessagesScreen implements Screen {
   readonly keys = KEYS;
-  conversation: ConversationRow;
+  conversation: HeadedConversation;
   readonly #desk: Desk;
   readonly #window: MessageWindow;
   readonly #previews: Previews;
@@ -38,7 +38,7 @@ export class MessagesScreen implements Screen {
   readonly #startAt: number | null;
   #isOpen = false;
 
-  constructor(desk: Desk, conversation: ConversationRow, messageId?: number) {
+  constructor(desk: Desk, conversation: HeadedConversation, messageId?: number) {
     const { engine, scope } = desk.archive;
     this.#desk = desk;
     this.conversation = conversation;
@@ -49,7 +49,7 @@ export class MessagesScreen implements Screen {
   }
 
   get name(): string {
-    return `${this.conversation.conversationId} ${this.conversation.sessionKey}`;
+    return toOneLine(this.conversation.heading);
   }
 
   get #rows(): number {

@@ -3,7 +3,7 @@
  * that one, and so on back to the first.
  */
 import { EngineError } from "@lossless/core";
-import type { ConversationRow } from "@lossless/core";
+import type { HeadedConversation } from "@lossless/core";
 import type { GraphNode } from "../graph-lines.ts";
 import type { Desk, Screen } from "../screen.ts";
 import { renderSummaryText } from "../summary-text.ts";
@@ -12,7 +12,7 @@ import { TextScreen, type TextContent } from "./text.ts";
 /** Null: of the newest summary. */
 export async function makePreviousScreen(
   desk: Desk,
-  conversation: ConversationRow,
+  conversation: HeadedConversation,
   summaryId: string | null,
 ): Promise<Screen> {
   const id = summaryId ?? findNewest((await desk.graphs.read(conversation.conversationId)).values());

@@ -2,7 +2,7 @@
  * Rewrite and repair: which summaries would be regenerated and what that costs, the call, old and new side by side, accept or skip. What is
  * shown here is decided by `rewrite-series.ts`.
  */
-import type { ConversationRow } from "@lossless/core";
+import type { HeadedConversation } from "@lossless/core";
 import type { RewriteTarget } from "@lossless/core/repair";
 import { countOf, describeFailure, formatCount, renderBar, toOneLine } from "@lossless/core/doors";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
@@ -30,7 +30,7 @@ const KEYS: Readonly<Record<RewriteSeries["stage"]["kind"], readonly KeyHelp[]>>
 };
 
 export class RewriteScreen implements Screen {
-  readonly conversation: ConversationRow;
+  readonly conversation: HeadedConversation;
   readonly name: string;
   readonly #desk: Desk;
   readonly #run: RewriteSeries;
@@ -38,7 +38,7 @@ export class RewriteScreen implements Screen {
   #isPlanned = false;
   #diff: { readonly key: string; readonly lines: readonly string[] } | null = null;
 
-  constructor(desk: Desk, conversation: ConversationRow, summaryId: string | null) {
+  constructor(desk: Desk, conversation: HeadedConversation, summaryId: string | null) {
     this.#desk = desk;
     this.conversation = conversation;
     this.name = summaryId === null ? "repair" : "rewrite";

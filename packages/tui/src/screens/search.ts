@@ -1,7 +1,7 @@
 /** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
 import { countOf, formatTime, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { wordNote } from "@lossless/core";
-import type { ConversationRow, GrepHit, GrepResult, GrepScope } from "@lossless/core";
+import type { HeadedConversation, GrepHit, GrepResult, GrepScope } from "@lossless/core";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
@@ -26,7 +26,7 @@ const HEAD_ROWS = 2;
 export class SearchScreen implements Screen {
   readonly name = "search";
   readonly keys = KEYS;
-  readonly conversation?: ConversationRow;
+  readonly conversation?: HeadedConversation;
   readonly #desk: Desk;
   readonly #text: ChosenText;
   #words = "";
@@ -39,7 +39,7 @@ export class SearchScreen implements Screen {
   #running: AbortController | null = null;
   #isOpened = false;
 
-  constructor(desk: Desk, conversation: ConversationRow | null) {
+  constructor(desk: Desk, conversation: HeadedConversation | null) {
     this.#desk = desk;
     if (conversation !== null) this.conversation = conversation;
     this.#isHere = conversation !== null;

@@ -1,5 +1,5 @@
 /** A screen of nothing but text: a whole message, a file, what there is to know about something. */
-import type { ConversationRow } from "@lossless/core";
+import type { HeadedConversation } from "@lossless/core";
 import { formatCount } from "@lossless/core/doors";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
 import { renderSpans, span, type Paint } from "../paint.ts";
@@ -14,7 +14,7 @@ export interface TextContent {
 export class TextScreen implements Screen {
   readonly name: string;
   readonly keys: readonly KeyHelp[];
-  readonly conversation?: ConversationRow;
+  readonly conversation?: HeadedConversation;
   readonly #desk: Desk;
   readonly #read: () => Promise<TextContent>;
   readonly #act: (key: Key) => Promise<boolean>;
@@ -30,7 +30,7 @@ export class TextScreen implements Screen {
       readonly keys?: readonly KeyHelp[];
       /** Its own keys; true: it was one. */
       readonly act?: (key: Key) => Promise<boolean>;
-      readonly conversation?: ConversationRow;
+      readonly conversation?: HeadedConversation;
     },
   ) {
     this.#desk = desk;

@@ -1,10 +1,10 @@
 /** Transplant: copies a conversation with its summaries in front of another one. Asks for the other one, shows what would be copied. */
-import type { ConversationRow } from "@lossless/core";
+import type { HeadedConversation } from "@lossless/core";
 import { countOf, toOneLine } from "@lossless/core/doors";
 import type { Desk } from "../screen.ts";
 import { makeConfirmScreen } from "./confirm.ts";
 
-export function askTransplant(desk: Desk, from: ConversationRow): void {
+export function askTransplant(desk: Desk, from: HeadedConversation): void {
   desk.ask({
     label: `copy conversation ${from.conversationId} in front of conversation number`,
     onDone: async (text) => {
@@ -22,8 +22,8 @@ export function askTransplant(desk: Desk, from: ConversationRow): void {
 
 function makeTransplantScreen(
   desk: Desk,
-  from: ConversationRow,
-  to: ConversationRow,
+  from: HeadedConversation,
+  to: HeadedConversation,
 ): ReturnType<typeof makeConfirmScreen> {
   const ids = { from: from.conversationId, to: to.conversationId };
   return makeConfirmScreen(desk, {
@@ -35,8 +35,8 @@ function makeTransplantScreen(
         title: "What would be copied. Nothing has been changed yet.",
         lines: (paint) => [
           { text: "" },
-          { text: `From      ${from.conversationId} ${toOneLine(from.sessionKey)}` },
-          { text: `In front of ${to.conversationId} ${toOneLine(to.sessionKey)}` },
+          { text: `From      ${toOneLine(from.heading)} (${from.conversationId})` },
+          { text: `In front of ${toOneLine(to.heading)} (${to.conversationId})` },
           {
             text: `Copied    ${countOf(report.messages, "message")}, ${countOf(report.summaries, "summary", "summaries")}`,
           },

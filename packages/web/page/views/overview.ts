@@ -204,7 +204,7 @@ function renderRow(row: CountedConversation): HTMLElement {
     "tr",
     {},
     h("td", { class: "number" }, id),
-    h("td", { class: "wide" }, h("a", { href: `#/conversation/${id}` }, ...textNodes(row.sessionKey))),
+    h("td", { class: "wide" }, h("a", { href: `#/conversation/${id}` }, ...textNodes(row.heading))),
     h("td", {}, ...textNodes(row.owner)),
     h("td", { class: "number" }, formatCount(row.counts.messages), ...renderLeftOut(row)),
     h("td", { class: "number" }, formatCount(row.summaries)),

@@ -5,7 +5,7 @@
 import type { Command } from "commander";
 import { EngineError, must } from "@lossless/core";
 import type {
-  ConversationRow,
+  HeadedConversation,
   Debt,
   Engine,
   FoldingStatus,
@@ -230,13 +230,13 @@ function describeIndex({ index }: StatusResult): string {
 }
 
 function describeFolding(
-  { conversationId, sessionKey }: ConversationRow,
+  { conversationId, heading }: HeadedConversation,
   folding: Folding,
   timezone: string,
 ): [string, string][] {
   const { contextTokens, contextMessages, rawTokens, foldRevision, debt, counts } = folding;
   return [
-    ["Conversation", `${style.name(String(conversationId))} of ${toOneLine(sessionKey)}`],
+    ["Conversation", `${toOneLine(heading)} ${style.name(String(conversationId))}`],
     ["Messages", describeCounts(counts)],
     ["Context", `${formatCount(contextTokens)} tokens for ${countOf(contextMessages, "message")}`],
     [

@@ -8,6 +8,7 @@ import {
   formatCount,
   formatTime,
   makePrintable,
+  nameProject,
   parseTime,
   SHELL_WORDS,
   toOneLine,
@@ -172,6 +173,7 @@ async function buildRequest(
     limit,
     after: `at_${offset}`,
     includeRecall,
+    withHeadings: true,
     role,
     sort,
   };
@@ -263,9 +265,13 @@ function describeMatch({ rule, scope }: GrepResult, { regex, sort }: SearchOptio
   return `${isStrict ? "with every term" : "with some of the terms"}, ${order}`;
 }
 
-/** Agent and session: what is needed to go on there. */
-const nameOrigin = ({ agent, sessionId }: FoundConversation): string[] =>
-  agent === null ? [] : [toOneLine(agent), `session ${toOneLine(sessionId)}`];
+/** What it is called, then where it is from; what is needed to go on there comes last. */
+const nameOrigin = ({ heading, project, agent, sessionId, conversationId }: FoundConversation): string[] => [
+  ...(heading === undefined ? [] : [`"${toOneLine(heading)}"`]),
+  ...(project === null ? [] : [nameProject(project)]),
+  `conversation ${conversationId}`,
+  ...(agent === null ? [] : [toOneLine(agent), `session ${toOneLine(sessionId)}`]),
+];
 
 function renderHit(hit: GrepHit, origin: readonly string[], timezone: string): string {
   const columns = terminalColumns();
@@ -281,7 +287,6 @@ function describeHit(hit: GrepHit, timezone: string): string[] {
     hit.type === "summary"
       ? `${formatTime(hit.earliestAt, timezone)} to ${formatTime(hit.latestAt, timezone)}`
       : formatTime(hit.createdAt, timezone),
-    `conversation ${hit.conversationId}`,
     ...(hit.foundBy.includes("words") || !hit.foundBy.includes("vector") ? [] : ["found by its meaning"]),
   ];
   if (hit.type === "message") return [hit.role, ...where];

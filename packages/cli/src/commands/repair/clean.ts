@@ -84,20 +84,20 @@ function renderFound(rows: readonly Cleanable[], receipt: Receipt | null, timezo
   if (rows.length === 0) return `${style.good("ok")}  nothing to clean`;
   const table = renderTable(
     [
-      { title: "ID", align: "right", style: style.name },
+      { title: "TITLE", flexible: true },
       { title: "KIND" },
-      { title: "SESSION", flexible: true },
       { title: "MESSAGES", align: "right" },
       { title: "SIZE", align: "right" },
       { title: "LAST MESSAGE" },
+      { title: "ID", align: "right", style: style.name },
     ],
     rows.map((row) => [
-      String(row.conversationId),
+      toOneLine(row.heading),
       row.kind,
-      toOneLine(row.sessionKey),
       formatCount(row.messages),
       formatBytes(row.arrivalBytes),
       formatTime(row.lastAt, timezone),
+      String(row.conversationId),
     ]),
     { maxWidth: terminalColumns(), styleTitle: style.faint },
   );
