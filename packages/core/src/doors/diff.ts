@@ -1,14 +1,28 @@
-/** What changed between two texts, line by line, for people. Pure. Texts of summaries are short, so the plain way is fast enough. */
+/** What changed between two texts, line by line, for people. Pure. */
 
 export interface DiffLine {
   readonly kind: "same" | "gone" | "new";
   readonly text: string;
 }
 
-/** The shortest way from one text to the other, by the longest lines they have in common. */
+/** Pairs of lines that are compared at most: beyond it the middle of a text counts as replaced. */
+const MAX_PAIRS = 1_000_000;
+
+/** The shortest way from one text to the other, by the most lines they have in common. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [a, b] = [before.split("\n"), after.split("\n")];
-  const common = countCommon(a, b);
+  const shorter = Math.min(a.length, b.length);
+  let head = 0;
+  while (head < shorter && a[head] === b[head]) head += 1;
+  let tail = 0;
+  while (tail < shorter - head && a.at(-1 - tail) === b.at(-1 - tail)) tail += 1;
+  const same = (text: string): DiffLine => ({ kind: "same", text });
+  const middle = diffMiddle(a.slice(head, a.length - tail), b.slice(head, b.length - tail));
+  return [...a.slice(0, head).map(same), ...middle, ...a.slice(a.length - tail).map(same)];
+}
+
+function diffMiddle(a: readonly string[], b: readonly string[]): DiffLine[] {
+  const common = a.length * b.length > MAX_PAIRS ? [] : countCommon(a, b);
   const lines: DiffLine[] = [];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {

@@ -63,25 +63,28 @@ export function wrapToWidth(text: string, columns: number): string[] {
       continue;
     }
     if (line !== null && line.trim() !== "") lines.push(line);
-    line = word;
-    while (displayWidth(line) > columns) {
-      const head = takeColumns(line, columns);
-      lines.push(head);
-      line = line.slice(head.length);
+    line = "";
+    for (const piece of cutToColumns(word, columns)) {
+      if (line !== "") lines.push(line);
+      line = piece;
     }
   }
   return [...lines, line ?? ""];
 }
 
-/** The longest beginning that fits, at least one character of it. */
-function takeColumns(text: string, columns: number): string {
-  if (SIMPLE.test(text)) return text.slice(0, Math.max(1, columns));
-  let taken = "";
+/** A word in pieces that fit, each with at least one character. */
+function* cutToColumns(word: string, columns: number): Generator<string, void, void> {
+  let piece = "";
   let width = 0;
-  for (const grapheme of splitGraphemes(text)) {
-    width += graphemeWidth(grapheme);
-    if (width > columns && taken !== "") break;
-    taken += grapheme;
+  for (const grapheme of splitGraphemes(word)) {
+    const added = graphemeWidth(grapheme);
+    if (width + added > columns && piece !== "") {
+      yield piece;
+      piece = "";
+      width = 0;
+    }
+    piece += grapheme;
+    width += added;
   }
-  return taken;
+  yield piece;
 }

@@ -25,7 +25,7 @@ export function describeMarkdown(text: string, size: string, lineCount: number):
 }
 
 export function describeHtml(text: string, size: string): string[] {
-  const title = /<title[^>]*>([^<]*)/i.exec(text)?.[1];
+  const title = /<title[^<>]*>([^<]*)/i.exec(text)?.[1];
   const headings = [...text.matchAll(/<h[1-3]\b[^<>]{0,300}>(.{0,300}?)<\/h[1-3]>/gis)].map((match) =>
     stripTags(match[1] as string),
   );
@@ -58,7 +58,7 @@ function dropScripts(html: string): string {
 }
 
 function stripTags(html: string): string {
-  return html.replace(/<[^>]*>/g, " ");
+  return html.replace(/<[^<>]*>/g, " ");
 }
 
 /** Root, and the elements directly below it with their numbers. */

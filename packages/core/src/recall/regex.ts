@@ -8,7 +8,7 @@ import { EngineError } from "../model/errors.ts";
 import type { IdRange, PlacedTime, RecallScope } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
 import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.ts";
-import { readLiteralClue, requiredLiterals } from "../text/index.ts";
+import { MAX_PATTERN_CHARS, readLiteralClue, requiredLiterals } from "../text/index.ts";
 import { checkGrep, nextPage, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { CheckedGrep, FileHit, FoundHits, GrepHit, GrepRequest } from "./grep.ts";
@@ -17,7 +17,6 @@ import type { RegexScanner, ScanResult } from "./regex-scanner.ts";
 import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
 import type { Reach } from "./reach.ts";
 
-const MAX_PATTERN_CHARS = 500;
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** So few messages are read sooner than the index and the spelled words. */
 const FEW_MESSAGES = 1_000;

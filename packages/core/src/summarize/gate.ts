@@ -56,15 +56,15 @@ const emptyReason = (text: string): RejectReason => (OPEN_BLOCK.test(text) ? "re
 // ---- reasoning and wrapping
 
 const NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad";
-const CLOSED_BLOCK = new RegExp(`(^|\\n)[ \\t]*<(${NAMES})(?:\\s[^>]*)?>[\\s\\S]*?</\\2>`, "gi");
-const OPEN_BLOCK = new RegExp(`(^|\\n)[ \\t]*<(?:${NAMES})(?:\\s[^>]*)?>`, "i");
+const BLOCK_START = `(?:^|\\n)[ \\t]*<(${NAMES})(?:\\s[^<>]*)?>`;
+const OPEN_BLOCK = new RegExp(BLOCK_START, "i");
 const ORPHAN_END = new RegExp(`^[\\s\\S]*?</(?:${NAMES})>`, "i");
 const REASONING_TITLE =
-  /^\s*(?:[#*_>\s]*)(?:thinking process|my thought process|thought process|chain of thought|reasoning)\s*[:*_]/i;
+  /^[#*_>\s]*(?:thinking process|my thought process|thought process|chain of thought|reasoning)\s*[:*_]/i;
 
 /** The text without reasoning blocks; null when an unclosed block or a heading shows that reasoning is all there is. */
 export function stripReasoning(text: string): string | null {
-  let out = text.replace(CLOSED_BLOCK, "$1");
+  let out = dropClosedBlocks(text);
   const open = OPEN_BLOCK.exec(out);
   if (open !== null) {
     const before = out.slice(0, open.index).trim();
@@ -75,6 +75,23 @@ export function stripReasoning(text: string): string | null {
     out = out.replace(ORPHAN_END, "");
   }
   return REASONING_TITLE.test(out) ? null : out.trim();
+}
+
+/** In one pass: a block that never ends leaves everything from its start on. */
+function dropClosedBlocks(text: string): string {
+  const lower = text.toLowerCase();
+  const start = new RegExp(BLOCK_START, "gi");
+  let kept = "";
+  let from = 0;
+  for (let match = start.exec(text); match !== null; match = start.exec(text)) {
+    const end = `</${(match[1] ?? "").toLowerCase()}>`;
+    const at = lower.indexOf(end, start.lastIndex);
+    if (at < 0) break;
+    kept += text.slice(from, match.index + (text[match.index] === "\n" ? 1 : 0));
+    from = at + end.length;
+    start.lastIndex = from;
+  }
+  return kept + text.slice(from);
 }
 
 const PREAMBLE =

@@ -4,9 +4,9 @@
  */
 import { cutAtWord } from "./sentences.ts";
 
-/** A line that declares something, after line numbers and marks of a diff. */
+/** A line that declares something, after line numbers and marks of a diff. Blanks in it never reach into the next line. */
 const DECLARATION =
-  /^\s*(?:\d+[→\t|:]\s*)?[+ ]?\s*((?:export\s+|public\s+|private\s+|protected\s+|static\s+|async\s+|default\s+|abstract\s+|pub(?:\([a-z]+\))?\s+|unsafe\s+|final\s+)*(?:func|function\*?|def|class|type|interface|struct|enum|trait|fn|impl|module|CREATE TABLE|const\s+\w+\s*=\s*(?:async\s*)?\()\b.*)$/gm;
+  /^[^\S\n]*(?:\d+[→\t|:][^\S\n]*)?(?:\+[^\S\n]*)?((?:(?:export|public|private|protected|static|async|default|abstract|pub(?:\([a-z]+\))?|unsafe|final)[^\S\n]+)*(?:func|function\*?|def|class|type|interface|struct|enum|trait|fn|impl|module|CREATE TABLE|const[^\S\n]+\w+[^\S\n]*=[^\S\n]*(?:async[^\S\n]*)?\()\b.*)$/gm;
 const MAX_SIGNATURE = 110;
 const MAX_SIGNATURES = 24;
 
@@ -15,7 +15,9 @@ export function listSignatures(text: string): string[] {
   const found = new Set<string>();
   for (const [, line = ""] of text.matchAll(DECLARATION)) {
     const signature = line
-      .replace(/\s*(?:\{|=>|:)?\s*$/, "")
+      .trimEnd()
+      .replace(/(?:\{|=>|:)$/, "")
+      .trimEnd()
       .replace(/\s+/g, " ")
       .replaceAll("`", "'");
     if (/\w{3}/.test(signature) && /[(<{=]|^\S+ \S+$/.test(signature))

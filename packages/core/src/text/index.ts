@@ -12,7 +12,7 @@ export { readLiteralClue } from "./literal-clues.ts";
 export { findMatches, verbatimShare } from "./matches.ts";
 export { analyzeQuery } from "./query.ts";
 export type { Query } from "./query.ts";
-export { looksLikeRegex, requiredLiterals } from "./regex.ts";
+export { looksLikeRegex, MAX_PATTERN_CHARS, requiredLiterals } from "./regex.ts";
 export { makeSnippet } from "./snippet.ts";
 export type { SnippetRange } from "./snippet.ts";
 export { isDoubtful, numberSink, Spelling } from "./spelled-words.ts";

@@ -149,7 +149,10 @@ const REGEX_SIGNS = [
   /\)[*+?]|\w\{\d+(?:,\d*)?\}/,
 ];
 
+/** Longer ones are refused as expressions, and take long to look at. */
+export const MAX_PATTERN_CHARS = 500;
+
 /** Whether a full-text question is written like a regular expression, so that the answer can point to the other mode. */
 export function looksLikeRegex(text: string): boolean {
-  return REGEX_SIGNS.some((sign) => sign.test(text));
+  return text.length <= MAX_PATTERN_CHARS && REGEX_SIGNS.some((sign) => sign.test(text));
 }
