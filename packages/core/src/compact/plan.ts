@@ -12,6 +12,7 @@ import { isMessageItem, isSummaryItem } from "../model/tool-groups.ts";
 import {
   condensedTarget,
   leafTarget,
+  MIN_TARGET_TOKENS,
   minCondensedTokens,
   prefixLimitTokens,
   prefixTargetTokens,
@@ -237,7 +238,8 @@ function planNext(
     return "nothing_to_fold";
   const excess = isOver ? null : findExcess(field, policy, state);
   const routine = state.phase === "pressure" ? null : planCondensed(field, policy, state, "routine", excess);
-  return routine ?? planCondensed(field, policy, state, "pressure", excess) ?? "nothing_to_fold";
+  const pressed = routine ?? planCondensed(field, policy, state, "pressure", excess);
+  return pressed ?? (isOver ? planLastResort(field, policy, state) : null) ?? "nothing_to_fold";
 }
 
 function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
@@ -309,33 +311,83 @@ function planCondensed(
   for (const depth of field.depths) {
     if (phase === "routine" && policy.sweepMaxDepth >= 0 && depth >= policy.sweepMaxDepth) break;
     const fanout = chooseFanout(policy, depth, phase);
-    // Under pressure two summaries that are too long for a chunk are condensed all the same: nothing else would shorten them.
-    const minSummaries = phase === "pressure" ? fanout : 1;
-    for (const run of findSummaryRuns(field, policy, (item) => isSummaryItem(item) && item.depth === depth)) {
-      const whole = cutCondensedChunk(field, run, policy, depth, minSummaries);
-      const saved = whole.tokens - condensedTarget(policy, whole.tokens);
-      const needed = excessTokens ?? findGap(field, state, saved);
-      const chunk =
-        needed === null
-          ? whole
-          : cutAsNeeded(field, run, policy, { depth, fanout, minSummaries, excessTokens: needed });
-      const enough = phase === "pressure" || chunk.tokens >= minCondensedTokens(policy);
-      if (countSummaries(field, chunk) < fanout || !enough) continue;
-      const targetTokens = condensedTarget(policy, chunk.tokens);
-      if (targetTokens >= chunk.tokens) continue;
-      // Pressure may take fewer summaries, and so lands nearer.
-      if (phase === "routine" && findGap(field, state, chunk.tokens - targetTokens) !== null) continue;
-      const room = findSpare(field, state, chunk.tokens, targetTokens);
-      return makeStep(field, chunk, {
-        kind: "condensed",
-        phase,
-        depth: depth + 1,
-        targetTokens: targetTokens + room,
-      });
-    }
+    const step = planRuns(field, policy, state, {
+      phase,
+      fanout,
+      excessTokens,
+      isPart: (item) => item.depth === depth,
+    });
+    if (step !== null) return step;
   }
   return null;
 }
+
+/**
+ * Where no depth has neighbours left and the cover is still above its target: neighbours of different depths become one, as in a
+ * stand-in, and at last a single summary gets a shorter one above it. Else one summary of each depth, or one on either side of the newest
+ * user message, could never reach a target.
+ */
+function planLastResort(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
+  const excessTokens = field.shownTokens - LANDS_AT * (state.stopAtTokens ?? field.shownTokens);
+  const need = { phase: "pressure", excessTokens, isPart: () => true } as const;
+  return (
+    planRuns(field, policy, state, { ...need, fanout: policy.condensedMinFanoutHard }) ??
+    planRuns(field, policy, state, { ...need, fanout: 1 })
+  );
+}
+
+interface RunNeed {
+  readonly phase: "routine" | "pressure";
+  readonly fanout: number;
+  readonly excessTokens: number | null;
+  /** Which summaries may be in one run. */
+  readonly isPart: (item: CoverItem) => boolean;
+}
+
+function planRuns(
+  field: Field,
+  policy: CompactionPolicy,
+  state: SweepState,
+  { phase, fanout, excessTokens, isPart }: RunNeed,
+): FoldStep | null {
+  // Under pressure two summaries that are too long for a chunk are condensed all the same: nothing else would shorten them.
+  const minSummaries = phase === "pressure" ? fanout : 1;
+  for (const run of findSummaryRuns(field, policy, (item) => isSummaryItem(item) && isPart(item))) {
+    const depth = deepestOf(field, run.flat());
+    const whole = cutCondensedChunk(field, run, policy, depth, minSummaries);
+    const saved = whole.tokens - condensedTarget(policy, whole.tokens);
+    const needed = excessTokens ?? findGap(field, state, saved);
+    const chunk =
+      needed === null
+        ? whole
+        : cutAsNeeded(field, run, policy, { depth, fanout, minSummaries, excessTokens: needed });
+    const enough = phase === "pressure" || chunk.tokens >= minCondensedTokens(policy);
+    if (countSummaries(field, chunk) < fanout || !enough) continue;
+    const targetTokens =
+      fanout === 1 ? shortTarget(policy, chunk, needed ?? 0) : condensedTarget(policy, chunk.tokens);
+    if (targetTokens >= chunk.tokens) continue;
+    // Pressure may take fewer summaries, and so lands nearer.
+    if (phase === "routine" && findGap(field, state, chunk.tokens - targetTokens) !== null) continue;
+    const room = findSpare(field, state, chunk.tokens, targetTokens);
+    return makeStep(field, chunk, {
+      kind: "condensed",
+      phase,
+      depth: deepestOf(field, chunk.members) + 1,
+      targetTokens: targetTokens + room,
+    });
+  }
+  return null;
+}
+
+/** What a single summary is shortened to: by what must be saved, and not to less than is worth a summary. */
+const shortTarget = (policy: CompactionPolicy, { tokens }: Chunk, neededTokens: number): number =>
+  Math.min(
+    condensedTarget(policy, tokens),
+    Math.max(MIN_TARGET_TOKENS, Math.floor(tokens - neededTokens) - OVERAGE_TOKENS),
+  );
+
+const deepestOf = (field: Field, members: readonly number[]): number =>
+  Math.max(...members.map((index) => must(field.items[index], "member of a run").depth));
 
 /** The shortest beginning of a run that saves what must be saved; all of it when that is too little, or stored already. */
 function cutAsNeeded(

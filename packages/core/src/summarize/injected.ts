@@ -1,5 +1,5 @@
 /**
- * What a host or a plugin put into a user's message: reminders, skills, the frames of commands, our own frames. Nobody typed that, so a
+ * What a host or a plugin put into a user's message: reminders, skills, heartbeats, the frames of commands, our own frames. Nobody typed that, so a
  * summary quotes none of it as the user's words. What is left is what the user wrote; a message that a machine wrote as a whole is a notice.
  */
 
@@ -13,6 +13,9 @@ const OUTPUT = /<(bash-stdout|bash-stderr|local-command-stdout|local-command-std
 const INTERRUPTED = /\[Request interrupted by user[^[\]]*\]/g;
 /** Messages that a host writes in the user's name, by how they begin. */
 const SKILL = /^\s*Base directory for this skill:/;
+/** What a host asks at intervals, so that its agent looks whether something needs doing: it names the answer for "nothing". */
+const HEARTBEAT =
+  /^\s*(?:\[[^[\]]*\]\s*)?(?:Read HEARTBEAT\.md\b|Heartbeat\b)[\s\S]*\bHEARTBEAT_OK\b|\bnothing needs (?:your )?attention\b[^\n]{0,40}\breply\b[^\n]{0,20}\bHEARTBEAT_OK\b/i;
 const NOTICE =
   /^\s*(?:<[a-z][\w-]*>|Caveat: The messages below|This session is being continued from a previous conversation)/i;
 
@@ -23,7 +26,7 @@ export interface UserText {
 }
 
 export function readUserText(raw: string): UserText {
-  if (SKILL.test(raw)) return { text: "", isNotice: true };
+  if (SKILL.test(raw) || HEARTBEAT.test(raw)) return { text: "", isNotice: true };
   const typed = dropBlocks(raw, DROPPED)
     .replace(COMMAND, (_mark, name = "", words = "") => `${name}${words === "" ? "" : ` ${words}`}`)
     .replace(TYPED, "$1");

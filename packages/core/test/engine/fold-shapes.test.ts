@@ -89,11 +89,18 @@ test("turns longer than the window are folded while they run, and what they leav
     expect(tokensAfter).toBeLessThan(0.75 * BUDGET);
   }
   await expectSound();
-  // One summary of each depth: all that could be condensed was.
+  // One summary of each depth: only neighbours of different depths are left to condense.
   const folded = await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET });
   const depths = folded?.items.filter(({ kind }) => kind === "summary").map(({ depth }) => depth) ?? [];
   expect(depths.length).toBeGreaterThan(2);
   expect(new Set(depths).size).toBe(depths.length);
+  const { tokensAfter } = await engine.compact({
+    conversationId: CONVERSATION,
+    budgetTokens: BUDGET,
+    targetTokens: 6_000,
+  });
+  expect(tokensAfter).toBeLessThanOrEqual(6_000);
+  expect(tokensAfter).toBeGreaterThanOrEqual(0.8 * 6_000);
   await engine.ingest({ session: SESSION, messages: makeTurns(LONG_TURNS, LONG_TURNS + 50) });
   await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET });
   await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });

@@ -173,9 +173,12 @@ describe("what people wrote", () => {
       "<system-reminder>The file secret_plan.md was changed.</system-reminder>look at the queue",
       "<command-message>review</command-message><command-name>/review</command-name><command-args>42</command-args>",
       "[Request interrupted by user for tool use]",
+      "Read HEARTBEAT.md if it exists. Follow it strictly. If nothing needs attention, reply HEARTBEAT_OK.",
+      "why did you reply HEARTBEAT_OK to me?",
     ].map((text, i) => say("user", text, i + 1));
     const { text } = summarize([say("user", request, 0), ...injected, ...noise], 400);
-    expect(text).not.toMatch(/review_notes|secret_plan|Base directory|interrupted/);
+    expect(text).not.toMatch(/review_notes|secret_plan|Base directory|interrupted|HEARTBEAT\.md/);
+    expect(text).toContain('user: "why did you reply HEARTBEAT_OK to me?"');
     expect(text).toContain('user: "look at the queue"');
     expect(text).toContain('user: "/review 42"');
   });
