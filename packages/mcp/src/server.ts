@@ -35,9 +35,11 @@ const ANNOTATIONS = {
   openWorldHint: false,
 };
 
-/** Claude Code keeps tools out of the prompt until they are looked for, but for those marked like this: the way in. */
+/**
+ * Claude Code keeps tools out of the prompt until they are looked for, but for those marked like this: the way in. The others are marked too,
+ * since an entry that has Claude Code wait for the server (`alwaysLoad`, which setup writes) would load them all.
+ */
 const ALWAYS_LOADED: ReadonlySet<string> = new Set(["lcm_grep", "lcm_describe", "lcm_recent"]);
-const LOAD = { "anthropic/alwaysLoad": true };
 
 /** How often a call that takes long says that it goes on. */
 const PROGRESS_MS = 1000;
@@ -79,7 +81,7 @@ function addTool(server: McpServer, reader: ArchiveReader, tool: McpTool): void 
       description,
       inputSchema,
       annotations: ANNOTATIONS,
-      _meta: ALWAYS_LOADED.has(name) ? LOAD : undefined,
+      _meta: { "anthropic/alwaysLoad": ALWAYS_LOADED.has(name) },
     },
     (params: unknown, context: ServerContext) =>
       withProgress(context, title, () => callTool(reader, tool, params, context)),

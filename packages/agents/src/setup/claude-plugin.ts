@@ -29,7 +29,9 @@ export const renderClaudePlugin = (version: string): Readonly<Record<string, str
     license: "MIT",
     mcpServers: "./.mcp.json",
   }),
-  [`${FOLDER}/.mcp.json`]: toJson({ mcpServers: { [NAME]: { command: "lcm", args: ["mcp"] } } }),
+  [`${FOLDER}/.mcp.json`]: toJson({
+    mcpServers: { [NAME]: { command: "lcm", args: ["mcp"], alwaysLoad: true } },
+  }),
   [`${FOLDER}/hooks/hooks.json`]: toJson({ description: DESCRIPTION, hooks: describeHooks() }),
   [`${FOLDER}/hook.sh`]: renderPluginScript(),
   [`${FOLDER}/skills/${SKILL_NAME}/SKILL.md`]: SKILL.replace(

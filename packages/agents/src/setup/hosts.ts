@@ -59,7 +59,8 @@ const HOSTS: Readonly<Record<SetupAgent, Host>> = {
     files: (request, folder) => [
       {
         path: join(request.env["CLAUDE_CONFIG_DIR"] || request.home, ".claude.json"),
-        entries: [nameServer(["mcpServers"], { type: "stdio", ...splitCommand(request) })],
+        // Without `alwaysLoad` the first turn begins before the tools are there.
+        entries: [nameServer(["mcpServers"], { type: "stdio", ...splitCommand(request), alwaysLoad: true })],
       },
       {
         path: join(folder, "settings.json"),

@@ -104,7 +104,7 @@ async function runSetup(
     env: process.env,
     home: homedir(),
     database: settings.databasePath,
-    command: nameServer(options),
+    command: nameServer(settings.databasePath, options.owner),
     tools: MCP_TOOLS,
   };
   const { apply = false, remove = false } = options;
@@ -226,11 +226,8 @@ async function printPlans(
 /** The diff was shown before the question. */
 const renderDone = (edit: SetupEdit): string => renderEdit({ ...edit, steps: [] }, true);
 
-/** With what was typed about the archive; otherwise the server follows the settings. */
-function nameServer({ db, owner }: Options): string[] {
-  const typed = { db: db === undefined ? undefined : settleAddress(db), owner };
-  return nameProgram(
-    "mcp",
-    ...Object.entries(typed).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value])),
-  );
+/** With its archive: agents do not hand every variable on to the servers they start. */
+function nameServer(database: string, owner: string | undefined): string[] {
+  const words = ["mcp", "--db", settleAddress(database)];
+  return nameProgram(...words, ...(owner === undefined ? [] : ["--owner", owner]));
 }
