@@ -53,8 +53,7 @@ const CLAUDE: LiveAgent = {
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_AUTOUPDATER: "1",
   }),
-  configure: ({ home }) =>
-    write(join(home, ".claude/settings.json"), '{\n  "cleanupPeriodDays": 90071992547409931\n}\n'),
+  configure: ({ home }) => write(join(home, ".claude/settings.json"), '{\n  "note": 90071992547409931\n}\n'),
   turn: ({ tools }, prompt, session) => ({
     program: join(tools, "node_modules/@anthropic-ai/claude-code-linux-x64/claude"),
     args: [

@@ -3,7 +3,7 @@
  * Gemini's contents. What it answers is written into the last thing the user said: `SAY text`, or `CALL tool {json}` for the tool whose name ends
  * like that; `FILL n` makes it claim that the prompt had n tokens, which has an agent compact. It keeps every request, which makes it the witness for what an agent sent. Nothing here depends on time or chance.
  */
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { readBody, startLoopback } from "@lossless/testkit/loopback.ts";
 
 export interface ModelRequest {
@@ -45,18 +45,18 @@ const PLAIN_TOKENS = 100;
 
 export async function startAgentModel(): Promise<AgentModel> {
   const requests: ModelRequest[] = [];
-  const server = await startLoopback((incoming, response) => {
-    void readBody(incoming).then((text) => {
-      const path = incoming.url ?? "/";
-      const dialect = DIALECTS.find((one) => one.path.test(path));
-      if (dialect === undefined) return sendOther(response, path);
-      const body = JSON.parse(text === "" ? "{}" : text) as Json;
-      const request = { body: text, path, ...dialect.read(body) };
-      requests.push(request);
-      const tokens = Number(/\bFILL (\d+)/u.exec(request.said)?.[1] ?? PLAIN_TOKENS);
-      dialect.write(response, body, choose(request), tokens, requests.length, path);
-    });
-  });
+  const server = await startLoopback((incoming, response) => void serve(incoming, response));
+  async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const text = await readBody(incoming);
+    const path = incoming.url ?? "/";
+    const dialect = DIALECTS.find((one) => one.path.test(path));
+    if (dialect === undefined) return sendOther(response, path);
+    const body = JSON.parse(text === "" ? "{}" : text) as Json;
+    const request = { body: text, path, ...dialect.read(body) };
+    requests.push(request);
+    const tokens = Number(/\bFILL (\d+)/u.exec(request.said)?.[1] ?? PLAIN_TOKENS);
+    dialect.write(response, body, choose(request), tokens, requests.length, path);
+  }
   return {
     url: server.url,
     requests,
@@ -143,7 +143,7 @@ const RESPONSES: Dialect = {
   read(body) {
     const items = list(body["input"]);
     const last = items.at(-1);
-    const isResult = /_output$/u.test(String(last?.["type"]));
+    const isResult = String(last?.["type"]).endsWith("_output");
     const said = items.findLast(
       ({ role, content }) => role === "user" && !textOf(content).trimStart().startsWith("<"),
     );

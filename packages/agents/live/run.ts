@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cachePath, installLocked, isCached } from "@lossless/testkit/tool-cache.ts";
 import { LIVE_AGENTS, type LiveAgent } from "./agents.ts";
-import { startAgentModel } from "./model.ts";
+import { startAgentModel, type AgentModel } from "./model.ts";
 import { LiveStage } from "./stage.ts";
 
 const HERE = import.meta.dirname;
@@ -68,10 +68,12 @@ type Check = (name: string, work: () => Promise<void> | void) => Promise<void>;
 async function playScenes(
   agent: LiveAgent,
   stage: LiveStage,
-  model: Awaited<ReturnType<typeof startAgentModel>>,
+  model: AgentModel,
   check: Check,
 ): Promise<void> {
   agent.configure(stage.place);
+  if (agent.name === "claude-code")
+    await check("claude plugin validate accepts our plugin", () => stage.validatePlugin());
   const before = stage.snapshot();
   await check("lcm setup writes its entries, once", async () => {
     await stage.setUp();
@@ -103,17 +105,7 @@ async function playScenes(
       expect(last !== undefined, "no request came").toEqual(true);
       expect(stage.countBundles(last!.body)).toEqual(1);
     });
-  await check("calls lcm_grep", async () => {
-    await stage.turn('CALL lcm_grep {"pattern":"K7-LANTERN","mode":"full_text"}');
-    const results = model.requests.map(({ toolResult }) => toolResult).filter((result) => result !== null);
-    expect(
-      results.some((result) => /msg_\d+/u.test(result) && result.includes("K7-LANTERN")),
-      `no result with a message; the results: ${results.join("\n").slice(0, 2000)}; the tools: ${model.requests
-        .at(-1)
-        ?.tools.map(({ name }) => name)
-        .join(" ")}`,
-    ).toEqual(true);
-  });
+  await check("calls lcm_grep", () => callGrep(stage, model));
   await check("every line of its transcripts is in the archive once", async () => {
     await stage.stopWatching();
     await stage.compareTranscripts();
@@ -122,6 +114,24 @@ async function playScenes(
     await stage.remove();
     stage.compareConfiguration(before);
   });
+}
+
+/** Claude Code waits five seconds for a server at its start, and a busy machine may need more: then another turn has the tools. */
+async function callGrep(stage: LiveStage, model: AgentModel): Promise<void> {
+  for (let left = 3; left > 0; left -= 1) {
+    await stage.turn('CALL lcm_grep {"pattern":"K7-LANTERN","mode":"full_text"}');
+    const results = model.requests
+      .map(({ toolResult }) => toolResult ?? "")
+      .filter((result) => result !== "");
+    if (results.some((result) => /msg_\d+/u.test(result) && result.includes("K7-LANTERN"))) return;
+    if (results.length > 0) throw new Error(`no result with a message: ${results.join("\n").slice(0, 2000)}`);
+  }
+  throw new Error(
+    `no such tool in ${model.requests
+      .at(-1)
+      ?.tools.map(({ name }) => name)
+      .join(" ")}`,
+  );
 }
 
 function expect(value: unknown, message = ""): { toEqual(wanted: unknown): void } {

@@ -1,11 +1,12 @@
 /** One agent with a home of its own, the archive beside it, and the watcher: what the scenes of the live test are played on. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout } from "node:timers/promises";
 import { findBundleFolder, listLocations } from "../src/index.ts";
+import { renderClaudePlugin } from "../src/setup/claude-plugin.ts";
 import type { Invocation, LiveAgent, Place } from "./agents.ts";
 
 const LCM = join(import.meta.dirname, "../../cli/bin/lcm.js");
@@ -141,9 +142,21 @@ export class LiveStage {
       if (Date.now() > end) throw new Error(`${what} did not come`);
   }
 
-  /** How often a text of ours was handed to the model. */
+  /** How many bundles a request holds. What the summariser was told is marked otherwise, and Claude Code repeats it. */
   countBundles(body: string): number {
-    return body.split("<lcm-restart ").length - 1;
+    return body.split("<lcm-restart as-of=").length - 1;
+  }
+
+  /** Has Claude Code examine our plugin and its marketplace. */
+  async validatePlugin(): Promise<void> {
+    const folder = join(this.place.home, "package");
+    for (const [name, text] of Object.entries(renderClaudePlugin("0.0.1"))) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true });
+      writeFileSync(join(folder, name), text);
+    }
+    const { program } = this.#agent.turn(this.place, "", null);
+    for (const path of [folder, join(folder, "claude-plugin")])
+      await this.#runAgent({ program, args: ["plugin", "validate", path] });
   }
 
   /** Every file below the home, as it is. */
