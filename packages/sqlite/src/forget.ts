@@ -6,6 +6,7 @@
  */
 import { planForget, planForgetting } from "@lossless/core/adapter";
 import type { ForgetResult, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
+import { MADE_MS, sweepIntakes } from "./intake.ts";
 import type { StoreContext } from "./store-context.ts";
 import { readPlan, writePlan } from "./plans.ts";
 import { dropUnfinished } from "./reindex.ts";
@@ -36,8 +37,9 @@ export function forget(context: StoreContext, request: ForgetRequest): ForgetRes
     dropUnfinished(context);
     return planned;
   });
-  if (outcome.kind === "forgotten") for (const { blob } of outcome.plan.files) context.files.remove(blob);
-  return outcome;
+  if (outcome.kind === "stale") return outcome;
+  for (const { blob } of outcome.plan.files) context.files.remove(blob);
+  return { ...outcome, intakeFiles: sweepIntakes(connection, Date.now(), MADE_MS) };
 }
 
 export function isForgettingOpen({ connection }: StoreContext): boolean {

@@ -131,17 +131,28 @@ export function removeIntake(path: string): void {
 /** Long enough that a file which is being made now is not taken for one that was left behind. */
 const LEFT_AFTER_MS = 60_000;
 
-/** Removes the files of programs that were killed. One that is in use is locked. */
-export function sweepIntakes({ path, readOnly }: Connection, now: number): void {
-  if (readOnly) return;
+/** Soon after its name is taken, such a file is locked until it is read. */
+export const MADE_MS = 5_000;
+
+/** Removes the files of programs that were killed, and names them. One that is in use is locked. */
+export function sweepIntakes(
+  { path, readOnly }: Connection,
+  now: number,
+  leftAfterMs = LEFT_AFTER_MS,
+): string[] {
+  if (readOnly) return [];
+  const removed: string[] = [];
   const folder = dirname(path);
   const prefix = basename(prefixOf(path));
   for (const name of listFolder(folder)) {
     if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue;
     const left = join(folder, name);
     const age = now - (statSync(left, { throwIfNoEntry: false })?.mtimeMs ?? now);
-    if (age > LEFT_AFTER_MS && isFree(left)) removeIntake(left);
+    if (age <= leftAfterMs || !isFree(left)) continue;
+    removeIntake(left);
+    removed.push(left);
   }
+  return removed;
 }
 
 /** Nothing in a folder that may be entered but not listed. */

@@ -5,10 +5,12 @@
 import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { resolveSettings } from "@lossless/core";
+import { deriveMessage } from "@lossless/core/formats";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { allowWrites } from "../src/seals.ts";
+import { SqliteStore } from "../src/sqlite-store.ts";
 
 const SESSION = { key: "agent:main:main", id: "s1", owner: "main" };
 const MESSAGES = 120;
@@ -59,7 +61,7 @@ async function openFolded() {
       await engine.close();
     }
   };
-  return { planAll };
+  return { path, planAll, planOf };
 }
 
 /** The only plan among those of statements that hold a text. */
@@ -130,4 +132,19 @@ test("the events of a large batch are looked up by their ids, not among all of t
   expect(planWith(storing, "event_id IN (SELECT value FROM json_each(?))")).toContain(
     "SEARCH event_ids USING PRIMARY KEY (session_ref=? AND event_id=?)",
   );
+});
+
+test("the proof of one conversation pages through its summaries in the order of an index", async () => {
+  const { path, planOf } = await openFolded();
+  const store = new SqliteStore({ path, filesDir: `${path}-files`, create: false });
+  const prepare = vi.spyOn(DatabaseSync.prototype, "prepare");
+  onTestFinished(() => prepare.mockRestore());
+  expect(await store.bringIn((into) => into.proveMoved([1], deriveMessage))).toEqual([]);
+  await store.close();
+  const pages = prepare.mock.calls
+    .map(([sql]) => sql)
+    .filter((sql) => /previous_id FROM summaries t/.test(sql));
+  expect(pages).not.toEqual([]);
+  for (const sql of pages)
+    expect(planOf(sql)).toMatch(/^SEARCH t USING INDEX summaries_by_conversation [^;]*$/);
 });

@@ -25,6 +25,8 @@ export interface ForgetResult {
   readonly remade: readonly { readonly oldId: string; readonly newId: string }[];
   /** Whether the freed pages have been wiped; false when another process kept them in use. */
   readonly isWiped: boolean;
+  /** Files of killed imports that were removed, too. */
+  readonly intakeFiles: readonly string[];
 }
 
 /** Others may store while new texts are made; then everything is planned again. */
@@ -53,7 +55,8 @@ export async function forget(engine: EngineState, request: ForgetRequest): Promi
     const outcome = await store.forget({ ...request, alsoSummaryIds, replacements, now: clock.now() });
     if (outcome.kind === "stale") continue;
     const remade = replacements.map(({ oldId, summary }) => ({ oldId, newId: summary.summaryId }));
-    return { plan: outcome.plan, remade, isWiped: await tryToWipe(engine) };
+    const { intakeFiles = [] } = outcome;
+    return { plan: outcome.plan, remade, isWiped: await tryToWipe(engine), intakeFiles };
   }
   throw new EngineError("database_busy", "cannot forget: the conversation changes too fast", {
     hint: "retry when the conversation is idle",

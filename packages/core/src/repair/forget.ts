@@ -260,6 +260,8 @@ export interface Receipt {
   readonly summariesErased: readonly string[];
   readonly files: readonly string[];
   readonly spoolFiles: readonly string[];
+  /** What imports that were killed had left beside the database, removed now. It was never a part of the archive. */
+  readonly intakeFiles: readonly string[];
   /** Notes of hooks and prepared bundles that were removed. The watcher's log and state hold no text of messages. */
   readonly captureFiles: readonly string[];
   /** The agents' own transcripts that were imported here. They hold what was forgotten, and were not changed. */
@@ -302,7 +304,7 @@ export async function applyForget(
   const messageIds = await findMessages(options);
   const spoolFiles = await findSpooled(options);
   const answer = await engine.forget({ messageIds, reason });
-  const { plan, remade, isWiped } = answer;
+  const { plan, remade, isWiped, intakeFiles } = answer;
   // A bundle is prepared again, from what is left, when the session goes on.
   const { captureFiles, transcripts } = await findTraces(options, plan);
   for (const path of [...spoolFiles, ...captureFiles]) rmSync(path, { force: true });
@@ -321,6 +323,7 @@ export async function applyForget(
       .map((summary) => summary.summaryId),
     files: plan.files.map((file) => file.fileId),
     spoolFiles,
+    intakeFiles,
     captureFiles,
     transcripts,
     isWiped,

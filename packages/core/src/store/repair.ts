@@ -82,7 +82,12 @@ export interface ForgetRequest {
 }
 
 export type ForgetResult =
-  | { readonly kind: "forgotten"; readonly plan: ForgetPlan }
+  | {
+      readonly kind: "forgotten";
+      readonly plan: ForgetPlan;
+      /** Files beside the archive that killed imports left, with texts that never became a part of it. They were removed, too. */
+      readonly intakeFiles?: readonly string[] | undefined;
+    }
   | { readonly kind: "stale" };
 
 /** What one import brought into one conversation. */

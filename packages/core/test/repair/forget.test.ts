@@ -2,11 +2,13 @@
 import {
   appendFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -290,6 +292,32 @@ describe("forgetting", () => {
       selection: { pattern: "secret" },
     });
     expect(spoolFiles).toEqual([join(spool, "a.json"), join(spool, "b.json.damaged")]);
+    await engine.close();
+  });
+
+  test("removes what a killed import left beside the database, and names it; not what one is writing", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const engine = await open(folder.path);
+    await engine.ingest({
+      session,
+      messages: [{ message: { role: "user", content: "the secret" } }],
+    });
+    const [left, busy, fresh] = ["a", "b", "c"].map(
+      (digit) => `${databasePath}-intake-${digit.repeat(12)}`,
+    ) as [string, string, string];
+    const writer = new DatabaseSync(busy);
+    writer.exec("CREATE TABLE kept (text)");
+    for (const path of [left, fresh]) cpSync(busy, path);
+    writer.exec("BEGIN IMMEDIATE");
+    const minuteAgo = Date.now() / 1000 - 60;
+    for (const path of [left, busy]) utimesSync(path, minuteAgo, minuteAgo);
+    const request = { engine, databasePath, selection: { pattern: "secret" }, reason: "asked" };
+    const { receipt } = await applyForget(request);
+    expect(receipt.messages).toHaveLength(1);
+    expect(receipt.intakeFiles).toEqual([left]);
+    expect([left, busy, fresh].map((path) => existsSync(path))).toEqual([false, true, true]);
+    writer.close();
     await engine.close();
   });
 
