@@ -22,6 +22,7 @@ export type { ByteRange, ImportMark } from "./model/message.ts";
 export { findFreeName, formatStamp } from "./repair/copy-names.ts";
 export { APPLICATION_ID } from "./store/application-id.ts";
 export { nameLocally } from "./settings/local-name.ts";
+export { encodeBody } from "./store/body.ts";
 export { nameAdoptionFolder, recordCopy } from "./store/copies.ts";
 export { flushPathSync } from "./store/flush-path.ts";
 export { ByteWriter } from "./text/byte-writer.ts";

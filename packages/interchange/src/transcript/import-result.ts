@@ -1,6 +1,7 @@
 /** What an import is asked for, and what it reports. */
 import type { ImportMark, PrepareAhead } from "@lossless/core/formats";
 import type { FormatName } from "../formats/names.ts";
+import type { Housekeeping } from "./housekeeping.ts";
 import type { SessionChoice } from "./identity.ts";
 import type { ImportTarget } from "./import-target.ts";
 
@@ -73,6 +74,8 @@ export interface ImportResult {
   readonly problems: readonly ImportProblem[];
   /** How far into the file lines are stored. */
   readonly bytes: number;
+  /** Of the lines that were read now, those that are no messages. */
+  readonly housekeeping?: Housekeeping;
 }
 
 export interface ImportSummary {

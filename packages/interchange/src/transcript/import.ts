@@ -60,6 +60,7 @@ import type {
   ImportSummary,
   MarkedImport,
 } from "./import-result.ts";
+import { HousekeepingMeter } from "./housekeeping.ts";
 import type { ImportTarget } from "./import-target.ts";
 import { LineBatch } from "./line-batch.ts";
 import { LineHash } from "./line-hash.ts";
@@ -193,6 +194,7 @@ class ListedImport {
   readonly #format: TranscriptFormat;
   readonly #identity: ChosenSession;
   readonly #session: SessionRef;
+  readonly #housekeeping = new HousekeepingMeter();
   readonly #problems: ImportProblem[] = [];
   readonly #counts = { imported: 0, skipped: 0, revisions: 0, problemsCut: 0 };
   /** Batches are handed over ahead, and a batch behind one that failed must not be stored: its cursor would lie behind lines that are missing. */
@@ -249,6 +251,7 @@ class ListedImport {
       revisions,
       problems: this.#listProblems(),
       bytes: this.#cursor.offset,
+      housekeeping: this.#housekeeping.read(),
     };
   }
 
@@ -396,6 +399,7 @@ class ListedImport {
       ...(this.#lastTime === null ? null : { createdAt: this.#lastTime }),
       ...(facts?.createdAt === undefined ? UNDATED : null),
     };
+    if (arrival.hidden.includes("meta")) this.#housekeeping.add(line.bytes);
     if (parsed.kind === "entry") this.#origin.note(parsed.entry);
     batch.add(line, named, arrival, parsed.kind === "entry" ? parsed.entry : undefined);
   }

@@ -94,9 +94,15 @@ class Tally {
   readonly problems: ImportProblem[] = [];
   readonly failures: EngineError[] = [];
   files = 0;
+  /** Lines of the hosts that are no messages. */
+  readonly housekeeping = { lines: 0, bytes: 0, storedBytes: 0 };
 
   add(report: ImportResult): void {
     this.files += 1;
+    const { lines, bytes, storedBytes } = report.housekeeping ?? { lines: 0, bytes: 0, storedBytes: 0 };
+    this.housekeeping.lines += lines;
+    this.housekeeping.bytes += bytes;
+    this.housekeeping.storedBytes += storedBytes;
     this.imported += report.imported + report.revisions;
     this.skipped += report.skipped;
     for (const id of report.conversationIds ?? [report.conversationId]) if (id) this.conversations.add(id);
@@ -162,6 +168,7 @@ async function runImport(
       skipped,
       conversations: conversations.size,
       problems,
+      housekeeping: tally.housekeeping.lines === 0 ? undefined : tally.housekeeping,
       summaries: tally.summaries || undefined,
       dryRun: options.dryRun || undefined,
     },
@@ -383,11 +390,16 @@ function describeReport(report: ImportResult, dryRun: boolean): string {
 }
 
 function renderTally(
-  { imported, skipped, conversations, files, problems, failures }: Tally,
+  { imported, skipped, conversations, files, problems, failures, housekeeping }: Tally,
   dryRun: boolean,
 ): string {
   const mark = failures.length === 0 ? style.good("ok") : style.warning("partly");
-  const summary = `${mark}  ${countOf(files, "file")}: ${countOf(imported, "message")} ${dryRun ? "would be stored" : "stored"}, ${formatCount(skipped)} known before, in ${countOf(conversations.size, "conversation")}`;
+  const stored = `${mark}  ${countOf(files, "file")}: ${countOf(imported, "message")} ${dryRun ? "would be stored" : "stored"}, ${formatCount(skipped)} known before, in ${countOf(conversations.size, "conversation")}`;
+  const { lines, bytes, storedBytes } = housekeeping;
+  const summary =
+    lines === 0
+      ? stored
+      : `${stored}\n    ${style.faint(`${countOf(lines, "line")} of housekeeping of the agent, not messages: ${formatBytes(bytes)}, hidden, about ${formatBytes(storedBytes)} on disk`)}`;
   if (problems.length === 0) return summary;
   const shown = problems.slice(0, SHOWN_PROBLEMS).map(renderProblem);
   const more = problems.length - shown.length;
