@@ -121,6 +121,14 @@ describe("the tools", () => {
     expect(steps.slice(0, 2)).toEqual([1, 2]);
   });
 
+  test("three of them are in every request of Claude Code, the others behind its search", async () => {
+    await using served = await connect(readAs("ann", archive.engine));
+    const { tools } = await served.client.listTools();
+    const loaded = tools.filter(({ _meta }) => _meta?.["anthropic/alwaysLoad"] === true);
+    expect(loaded.map(({ name }) => name)).toEqual(["lcm_grep", "lcm_describe", "lcm_recent"]);
+    expect(tools.every(({ _meta }) => typeof _meta?.["anthropic/alwaysLoad"] === "boolean")).toBe(true);
+  });
+
   test("are cancelled when the client gives up", async () => {
     const asked = Promise.withResolvers<void>();
     const cancelled = Promise.withResolvers<void>();
