@@ -36,6 +36,7 @@ import { defineSetup } from "./commands/config/setup.ts";
 import { defineSearch } from "./commands/recall/search.ts";
 import { defineShow } from "./commands/recall/show.ts";
 import { defineSpend } from "./commands/fold/spend.ts";
+import { defineStats } from "./commands/archive/stats.ts";
 import { defineStatus } from "./commands/archive/status.ts";
 import { defineSummaries } from "./commands/fold/summaries.ts";
 import { defineSupport } from "./commands/repair/support.ts";
@@ -82,6 +83,7 @@ export function buildProgram(): Command {
     defineAssemble,
     defineSummaries,
     defineSpend,
+    defineStats,
     defineTui,
     defineWeb,
     defineMcp,

@@ -57,6 +57,7 @@ export type { SummaryGraph, SummaryNode, SummaryOutline, SummaryRow, SummaryStat
 
 export type { ListConversationsRequest } from "./engine/browse.ts";
 export type { HeadedConversation } from "./engine/headings.ts";
+export type { AgentFigures, StatsGroup, StatsGrouping, StatsRequest, StatsResult } from "./engine/stats.ts";
 export type { Labels, LabelUpdate } from "./model/labels.ts";
 export type { Origin, OriginFilter, OriginUpdate } from "./model/origin.ts";
 

@@ -50,6 +50,9 @@ export type { Failure } from "./failure.ts";
 export { renderCommandLine, SHELL_WORDS } from "./shell-words.ts";
 
 // Reports
+export { STATS_GROUPINGS } from "../engine/stats.ts";
+export { costOf, parsePrices } from "./prices.ts";
+export type { Price, Prices } from "./prices.ts";
 export { describeGrammars, describeIds, describeReason, MODES } from "./explain-context.ts";
 export type { GrammarVerdict } from "./explain-context.ts";
 export { describePart, previewOf } from "./message-preview.ts";

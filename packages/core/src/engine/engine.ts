@@ -28,6 +28,7 @@ import { prepareRestart } from "./restart.ts";
 import * as rewriting from "./rewrite.ts";
 import * as sessions from "./sessions.ts";
 import type { GrantCharge } from "./state.ts";
+import { stats } from "./stats.ts";
 import * as totals from "./status.ts";
 import * as vault from "./vault.ts";
 import * as vectors from "./vectors.ts";
@@ -91,6 +92,8 @@ export const VERBS = {
   readRevisions: writer(browse.readRevisions),
   /** What conversations hold, and what of it the context leaves out and why. */
   countMessages: reader(browse.countMessages),
+  /** The agents' own figures from their transcripts: tokens, cache hits, tools, errors and hours. */
+  stats: reader(stats, { cancellable: true }),
   /** A summary with its text and its sources. */
   readSummary: reader(browse.readSummary),
   /** Lists the summaries of a conversation. */

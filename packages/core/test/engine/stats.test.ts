@@ -1,0 +1,70 @@
+/** Figures from transcripts: usage counts once for each answer, and only in its day, model and project. */
+import { openTestEngine } from "@lossless/testkit/session-archive.ts";
+import { expect, test } from "vitest";
+import { costOf, parsePrices } from "../../src/doors/prices.ts";
+
+const DAY = Date.parse("2026-03-01T10:00:00Z");
+const answer = (id: string, output: number, more: object = {}) => ({
+  message: {
+    id,
+    role: "assistant",
+    model: "large",
+    content: [{ type: "text", text: "done" }],
+    usage: { input_tokens: 10, output_tokens: output, cache_read_input_tokens: 90 },
+    ...more,
+  },
+});
+const call = { type: "tool_use", id: "t1", name: "Bash", input: { command: "ls" } };
+const failed = { type: "tool_result", tool_use_id: "t1", is_error: true, content: "no" };
+
+test("adds up tokens, cache, tools, errors and hours by day, model and tool", async () => {
+  const engine = await openTestEngine();
+  const lines: object[] = [
+    { message: { role: "user", content: "go" } },
+    answer("a1", 2),
+    // The same answer again, further written.
+    answer("a1", 7, { content: [call] }),
+    { message: { role: "user", content: [failed] } },
+    answer("a2", 5),
+  ];
+  const messages = lines.map((message, at) => ({
+    eventId: `e${at}`,
+    message: { ...message, timestamp: new Date(DAY + at * 60_000).toISOString() },
+  }));
+  const session = { key: "k", id: "s", owner: "main" };
+  await engine.ingest({ session, messages, origin: { agent: "claude-code", project: "/srv/app" } });
+  const figures = {
+    requests: 2,
+    prompts: 1,
+    inputTokens: 20,
+    outputTokens: 12,
+    cacheReadTokens: 180,
+    cacheWriteTokens: 0,
+    toolCalls: 1,
+    errors: 1,
+    activeMs: 4 * 60_000,
+    conversations: 1,
+  };
+  const byDay = await engine.stats({});
+  expect(byDay.total).toEqual({ key: null, ...figures });
+  expect(byDay.groups).toMatchObject([{ key: "2026-03-01", requests: 2 }]);
+  expect((await engine.stats({ by: "tool" })).groups).toMatchObject([
+    { key: "Bash", toolCalls: 1, errors: 1, requests: 0 },
+  ]);
+  expect((await engine.stats({ by: "project" })).groups).toMatchObject([{ key: "/srv/app" }]);
+  expect((await engine.stats({ agent: "codex" })).total.requests).toBe(0);
+  expect((await engine.stats({ since: DAY + 86_400_000 })).total.requests).toBe(0);
+  // Counted again when it has grown.
+  await engine.ingest({ session, messages: [{ eventId: "e9", ...answer("a3", 1) }] });
+  expect((await engine.stats({})).total.outputTokens).toBe(13);
+});
+
+test("a price needs a source and a date; names with a dash behind it count", () => {
+  const price = { input: 2, output: 10, source: "https://example.com", date: "2026-11-16" };
+  const prices = parsePrices(JSON.stringify({ models: { large: price } }), "prices.json");
+  const used = { inputTokens: 1e6, outputTokens: 1e5, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  expect(costOf(prices, "large-20260101", used)).toBe(3);
+  expect(costOf(prices, "larger", used)).toBeNull();
+  const { source: _source, ...bare } = price;
+  expect(() => parsePrices(JSON.stringify({ models: { large: bare } }), "p")).toThrow(/names no source/);
+});
