@@ -140,6 +140,7 @@ export type { HiddenReason, ImportMark, IngestedMessage, SessionRef } from "./mo
 export type { NextStep } from "./model/next-step.ts";
 export type { ReserveSummary } from "./model/reserve.ts";
 export { MAX_INTERVENING_MESSAGES } from "./model/tool-groups.ts";
+export { UNCAPPED_PURPOSE } from "./store/folding.ts";
 export { given } from "./text/json-object.ts";
 export { dotProduct, NearestList, vectorFromBytes, vectorToBytes } from "./model/vector.ts";
 export type { Neighbour } from "./model/vector.ts";

@@ -1,4 +1,5 @@
 /** What models cost: each call, and sums of them. */
+import { UNCAPPED_PURPOSE } from "@lossless/core/adapter";
 import type { SpendGroup, SpendRecord, Store } from "@lossless/core/ports";
 import { statement } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -27,7 +28,7 @@ const SPEND_KEYS = {
   all: "'all'::text",
 } as const;
 /** Embedding takes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
-const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= $1 AND purpose <> 'embed'";
+const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= $1 AND purpose <> $2";
 export const recordSpend = ({ sql }: StoreContext, record: SpendRecord): Promise<void> =>
   sql.write(async (own) => own.post(statement(INSERT_SPEND, ...SPEND_FIELDS.map((field) => record[field]))));
 
@@ -50,5 +51,5 @@ export async function sumSpend(
 }
 
 export async function countSpendCalls({ sql }: StoreContext, since: number): Promise<number> {
-  return (await sql.get<{ n: number }>(COUNT_CALLS, since))?.n ?? 0;
+  return (await sql.get<{ n: number }>(COUNT_CALLS, since, UNCAPPED_PURPOSE))?.n ?? 0;
 }

@@ -1,4 +1,5 @@
 /** What models cost: each call, and sums of them. */
+import { UNCAPPED_PURPOSE } from "@lossless/core/adapter";
 import type { SpendGroup, SpendRecord } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
 
@@ -13,7 +14,7 @@ const SPEND_KEYS = {
   all: "'all'",
 } as const;
 /** Embedding takes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
-const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= ? AND purpose <> 'embed'";
+const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= ? AND purpose <> ?";
 export function recordSpend({ connection }: StoreContext, record: SpendRecord): void {
   const { at, conversationId, purpose, provider, model, inputTokens, outputTokens, durationMs, outcome } =
     record;
@@ -50,5 +51,5 @@ export function sumSpend(
 }
 
 export function countSpendCalls({ connection }: StoreContext, since: number): number {
-  return connection.get<{ n: number }>(COUNT_CALLS, since)?.n ?? 0;
+  return connection.get<{ n: number }>(COUNT_CALLS, since, UNCAPPED_PURPOSE)?.n ?? 0;
 }

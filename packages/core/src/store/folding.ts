@@ -161,6 +161,9 @@ export function nameSource(
 }
 
 /** The items a summary is made from, as they were read. */
+/** Vectors are made by the thousand: the cap on calls is for texts. */
+export const UNCAPPED_PURPOSE = "embed";
+
 export type FoldRun = readonly RunKey[];
 
 export interface RunKey {
@@ -316,6 +319,7 @@ export interface FoldingStore {
     by: "day" | "conversation" | "model" | "purpose" | "all";
     timeZoneOffsetMs?: number;
   }): Promise<SpendGroup[]>;
+  /** Calls since then, those for {@link UNCAPPED_PURPOSE} left out. */
   countSpendCalls(since: number): Promise<number>;
   readGuards(): Promise<Guard[]>;
   saveGuard(guard: Guard): Promise<void>;

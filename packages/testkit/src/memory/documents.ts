@@ -1,5 +1,11 @@
 /** Documents of an archive of maps by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
-import { toFoundSummary, toLargeFile, toText } from "@lossless/core/adapter";
+import {
+  toCandidates,
+  toFoundSummary,
+  toLargeFile,
+  toSummaryCandidate,
+  toText,
+} from "@lossless/core/adapter";
 import type {
   DatedId,
   CandidateDocument,
@@ -84,26 +90,16 @@ function listBeside(
   );
 }
 
-/** Summaries have no neighbours: they stand farther apart than any reaches. */
-const GAP = 100;
-
 export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
-  const readMessageCandidates = (request: Parameters<Store["readCandidates"]>[0]): CandidateDocument[] => {
-    const groups: string[] = [];
-    return listBeside(archive, request).map((row) => {
-      const name = `${row.session_ref}.${row.conversation_id}`;
-      if (!groups.includes(name)) groups.push(name);
-      return {
+  const readMessageCandidates = (request: Parameters<Store["readCandidates"]>[0]): CandidateDocument[] =>
+    toCandidates(
+      listBeside(archive, request).map((row) => ({
+        ...row,
         id: row.message_id,
-        conversationId: row.conversation_id,
-        group: groups.indexOf(name),
-        position: findFirstSeq(archive, row),
+        stands_at: findFirstSeq(archive, row),
         words: terms.ofMessage(row).words.length,
-        createdAt: row.created_at,
-        role: row.role,
-      };
-    });
-  };
+      })),
+    );
   const listPlaced = (kind: "message" | "summary", scope: RecallScope): PlacedTime[] =>
     kind === "message"
       ? listCurrent(archive, scope).map((row) => ({
@@ -139,15 +135,11 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
       if (request.kind === "message") return readMessageCandidates(request);
       return listFound(archive, request.scope)
         .filter(({ summary_ref }) => request.ids.includes(summary_ref))
-        .map((row, at) => ({
-          id: row.summary_ref,
-          conversationId: row.conversation_id,
-          group: row.conversation_id,
-          position: at * GAP,
-          words: terms.ofText(row.content).words.length,
-          createdAt: row.latest_at,
-          role: null,
-        }));
+        .map((row, at) => {
+          const { summary_ref: id, conversation_id, latest_at: created_at } = row;
+          const words = terms.ofText(row.content).words.length;
+          return toSummaryCandidate({ id, conversation_id, created_at, words }, at);
+        });
     },
     async readTimes({ kind, ids, scope }) {
       const asked = new Set(ids);

@@ -1,4 +1,5 @@
 /** What models cost, in an archive of maps: each call, and sums of them. */
+import { UNCAPPED_PURPOSE } from "@lossless/core/adapter";
 import type { Row, SpendGroup, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { change } from "./change.ts";
@@ -38,6 +39,8 @@ export const spendVerbs = (archive: MemoryArchive) =>
       return Array.from(groups, ([key, own]) => toGroup(key, own)).sort((a, b) => (a.key < b.key ? -1 : 1));
     },
     async countSpendCalls(since) {
-      return archive.list("spend").filter(({ at, purpose }) => at >= since && purpose !== "embed").length;
+      const isCounted = ({ at, purpose }: Row<"spend">): boolean =>
+        at >= since && purpose !== UNCAPPED_PURPOSE;
+      return archive.list("spend").filter(isCounted).length;
     },
   }) satisfies Partial<Store>;
