@@ -6,6 +6,7 @@
  */
 import { isTime } from "./check-arrival.ts";
 import type { MessageView, ModelIdentity, PartView, ReportedUsage, Role } from "../model/message.ts";
+import { holdsRestartFrame, RESTART_TOOL } from "../model/restart-frame.ts";
 import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import type { Writable } from "./writable.ts";
 import { blockKind } from "./block-kinds.ts";
@@ -105,7 +106,7 @@ function viewFound(source: JsonSource | null, found: FoundMessage, envelope: Jso
   const view: Writable<MessageView> = {
     role: found.role === "user" && holdsOnlyResults(message) ? "tool" : found.role,
     rawRole: found.rawRole,
-    parts: numberParts(readDrafts(source, found)),
+    parts: numberParts(markCopies(readDrafts(source, found), envelope)),
     isMessage: true,
   };
   const createdAt = readTime(message) ?? readTime(envelope);
@@ -121,6 +122,14 @@ function viewFound(source: JsonSource | null, found: FoundMessage, envelope: Jso
   if (stopReason !== undefined) view.stopReason = stopReason;
   return view;
 }
+
+/** Claude Code keeps copies of what it sent to the model. One that holds a frame of ours has nothing that is not stored elsewhere. */
+const COPY_TYPE = "api-request-blob";
+
+const markCopies = (parts: PartDraft[], envelope: JsonObject): PartDraft[] =>
+  envelope["type"] === COPY_TYPE
+    ? parts.map((part) => (holdsRestartFrame(part.text) ? { ...part, toolName: RESTART_TOOL } : part))
+    : parts;
 
 function readDrafts(source: JsonSource | null, found: FoundMessage): PartDraft[] {
   if (found.shape === "message") return readMessageParts(source, found, found.role);

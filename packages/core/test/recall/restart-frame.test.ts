@@ -43,6 +43,14 @@ test("it is stored, and neither found nor folded unless asked for", async () => 
     ...longTalk("n", 12),
     { eventId: "own", message: item("developer", FRAME) },
     { eventId: "mixed", message: item("user", FRAME, "And the orchid pot?") },
+    {
+      eventId: "copy",
+      message: {
+        type: "api-request-blob",
+        sessionId: "s1",
+        message: { role: "system", content: [{ type: "text", text: `Tools.\n\n${FRAME}\n\nMore tools.` }] },
+      },
+    },
   ];
   await archive.engine.ingest({ session: main, messages });
   const asked = { session: main, pattern: "orchid", mode: "full_text", scope: "messages" } as const;
@@ -50,7 +58,7 @@ test("it is stored, and neither found nor folded unless asked for", async () => 
     (await archive.engine.grep({ ...asked, ...more })).hits.map(({ id }) => id).sort();
   expect(await idsOf({})).toEqual(["msg_1", "msg_15"]);
   expect(await idsOf({ pattern: "boiler" })).toEqual(["msg_1"]);
-  expect(await idsOf({ includeRecall: true })).toEqual(["msg_1", "msg_14", "msg_15"]);
+  expect(await idsOf({ includeRecall: true })).toEqual(["msg_1", "msg_14", "msg_15", "msg_16"]);
   expect((await archive.engine.verify()).problems).toEqual([]);
 });
 
