@@ -40,7 +40,6 @@ const SUBJECTS = ["the harbour", "a ledger", "the tides", "a sextant", "the carg
 
 function makeTurn(writer: number, turn: number): Arrival[] {
   const subject = SUBJECTS[(writer + turn) % SUBJECTS.length] ?? "";
-  const name = turn % 5 === 0 ? `fact-${writer}-${turn} ` : "";
   const looks = [1, 2, 3].flatMap((look) => {
     const id = `call-${turn}-${look}`;
     const report = `${subject} as seen on day ${turn}: ${"calm and in order, with nothing to report. ".repeat(1 + ((turn + look) % 6))}`;
@@ -53,7 +52,7 @@ function makeTurn(writer: number, turn: number): Arrival[] {
     ];
   });
   const messages = [
-    { role: "user", content: `${name}What about ${subject} on day ${turn}?` },
+    { role: "user", content: `fact-${writer}-${turn} What about ${subject} on day ${turn}?` },
     ...looks,
     { role: "assistant", content: `On day ${turn}, ${subject} was in order.` },
   ];
