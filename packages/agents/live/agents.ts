@@ -27,8 +27,8 @@ export interface LiveAgent {
   turn(place: Place, prompt: string, session: string | null): Invocation;
   /** The command that compacts; null where only a large number of tokens does. */
   compact(place: Place, session: string): Invocation | null;
-  /** The tokens that make it compact by itself, where there is no command. */
-  readonly fullTokens: number;
+  /** The prompt whose answer makes it compact by itself, where there is no command. */
+  readonly fill: string;
   /** What it asks the model for when it compacts. */
   readonly compaction: RegExp;
   /** The session's id, in what the first turn printed. */
@@ -67,7 +67,7 @@ const CLAUDE: LiveAgent = {
     ],
   }),
   compact: (place, session) => CLAUDE.turn(place, "/compact keep the facts", session),
-  fullTokens: 100,
+  fill: "",
   compaction: /summary/u,
   findSession: (output) => /"session_id":"([^"]+)"/u.exec(output)?.[1] ?? null,
   hasBundle: true,
@@ -105,7 +105,7 @@ env_key = "FAKE_KEY"
     ],
   }),
   compact: () => null,
-  fullTokens: 9000,
+  fill: "SAY enough. FILL 9000",
   compaction: /summary/iu,
   findSession: (output) => /"thread_id":"([^"]+)"/u.exec(output)?.[1] ?? null,
   hasBundle: true,
@@ -146,7 +146,8 @@ const GEMINI: LiveAgent = {
     ],
   }),
   compact: () => null,
-  fullTokens: 900_000,
+  // It counts within one prompt only, so the prompt must have a second request.
+  fill: 'CALL lcm_grep {"pattern":"turn","mode":"full_text"} FILL 900000',
   compaction: /snapshot|summar/iu,
   findSession: (output) => /"session_id":\s*"([^"]+)"/u.exec(output)?.[1] ?? null,
   hasBundle: false,
@@ -182,7 +183,7 @@ const OPENCODE: LiveAgent = {
     args: ["run", "--format", "json", ...(session === null ? [] : ["-s", session]), prompt],
   }),
   compact: () => null,
-  fullTokens: 19_500,
+  fill: "SAY enough. FILL 19500",
   compaction: /summar/iu,
   findSession: (output) => /"sessionID":"([^"]+)"/u.exec(output)?.[1] ?? null,
   hasBundle: false,
@@ -226,7 +227,7 @@ const PI: LiveAgent = {
     args: ["-p", prompt, "--model", "fake/fake", "--mode", "json", ...(session === null ? [] : ["-c"])],
   }),
   compact: () => null,
-  fullTokens: 19_000,
+  fill: "SAY enough. FILL 19000",
   compaction: /summar/iu,
   findSession: (output) => /"type":"session"[^\n]*?"id":"([^"]+)"/u.exec(output)?.[1] ?? null,
   hasBundle: false,

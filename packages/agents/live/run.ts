@@ -91,7 +91,7 @@ async function playScenes(
   await check("compacts", async () => {
     await stage.compact();
     await stage.turn("SAY the turn after the compaction");
-    const asked = model.requests.slice(from).map(({ said }) => said);
+    const asked = model.requests.slice(from).map(({ said, toolResult }) => toolResult ?? said);
     if (isVerbose)
       for (const said of asked) console.log(`      asked: ${JSON.stringify(said.slice(0, 300))}`);
     expect(

@@ -74,7 +74,7 @@ export class LiveStage {
       stdio: ["ignore", "ignore", "pipe"],
     });
     this.#watcher = watcher;
-    await once(watcher.stderr, "data");
+    await Promise.race([once(watcher.stderr, "data"), once(watcher, "exit")]);
   }
 
   /** The watcher looks for agents that are new on the machine every half a minute. */
@@ -103,7 +103,7 @@ export class LiveStage {
 
   async compact(): Promise<void> {
     const command = this.#agent.compact(this.place, this.#session ?? "");
-    if (command === null) await this.turn(`SAY enough. FILL ${this.#agent.fullTokens}`);
+    if (command === null) await this.turn(this.#agent.fill);
     else await this.#runAgent(command);
   }
 

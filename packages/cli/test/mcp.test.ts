@@ -98,6 +98,11 @@ describe.each(setups)("%s", (_name, connect) => {
       numbers.map((n) => client.callTool({ name: "lcm_describe", arguments: { id: `msg_${n}` } })),
     );
     for (const [at, n] of numbers.entries()) expect(JSON.stringify(answers[at])).toContain(`[msg_${n}] `);
+    await expect(client.callTool({ name: "no_such_tool", arguments: {} })).rejects.toMatchObject({
+      code: -32602,
+    });
+    const wrong = await client.callTool({ name: "lcm_describe", arguments: { id: ["msg_1"], more: 1 } });
+    expect(wrong).toMatchObject({ isError: true });
     const status = JSON.stringify(await client.callTool({ name: "lcm_status", arguments: {} }));
     expect(status).toMatch(/"conversations":1\b/);
     await client.close();
