@@ -35,6 +35,7 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
 
 const NOTES = [
   "Shared: the mean share of a request's tokens that are a byte-identical prefix of the request before. Broken: requests that share less than half.",
+  "Folds per 100 turns: requests before which a fold changed the context.",
   "Summaries are extractive: no model is asked. Folding happens between two turns, as in the background of a host.",
 ];
 
@@ -57,6 +58,8 @@ async function measureWindow(window: number, turns: number): Promise<Row> {
     const tokens: number[] = [];
     const source = new TurnSource();
     let before: Request | null = null;
+    let revision = "";
+    let folds = 0;
     let stored = 0;
     for (let turn = 1; turn <= turns; turn++) {
       showProgress(`${window} tokens: turn ${turn}/${turns}`);
@@ -68,6 +71,9 @@ async function measureWindow(window: number, turns: number): Promise<Row> {
       if (before !== null) shares.push(request.shareWith(before));
       tokens.push(request.tokens);
       before = request;
+      const [, current = ""] = (context?.epoch ?? "").split(":");
+      if (turn > 1 && current !== revision) folds++;
+      revision = current;
     }
     const { summaries } = await engine.status();
     const shared = shares.reduce((sum, share) => sum + share, 0) / shares.length;
@@ -78,6 +84,7 @@ async function measureWindow(window: number, turns: number): Promise<Row> {
       "mean request": round(tokens.reduce((sum, count) => sum + count, 0) / tokens.length),
       "largest request": Math.max(...tokens),
       summaries,
+      "folds per 100 turns": round((100 * folds) / turns, 1),
       "assemble ms": round(median(times), 1),
       shared: `${(100 * shared).toFixed(1)} %`,
       broken: shares.filter((share) => share < 0.5).length,

@@ -3,16 +3,25 @@
  * a text is left out and a line says what it is about.
  */
 
-const NAME =
-  /(?:[\w.-]*\/)?[\w-]{2,60}\.(?:[cm]?[jt]sx?|py|go|rs|java|kt|rb|php|cc?|h|cpp|cs|swift|mdx?|jsonl?|ya?ml|toml|sh|sql|html?|css)\b|\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b|\b[A-Za-z]{2,}(?:_[A-Za-z0-9]+)+\b/g;
-/** Beyond this a text is known well enough. */
-const MAX_READ = 20_000;
+const TOKEN = /[\w./-]+/g;
+const MIN_LENGTH = 4;
 const MAX_LENGTH = 48;
+const FILE =
+  /\w\.(?:[cm]?[jt]sx?|py|go|rs|java|kt|rb|php|cc?|h|cpp|cs|swift|mdx?|jsonl?|ya?ml|toml|sh|sql|html?|css)$/;
+const CODE = /^[a-z]{2,}(?:[A-Z][a-z0-9]+)+$|^(?:[A-Z][a-z0-9]+){2,}$|^[A-Za-z]{2,}(?:_[A-Za-z0-9]+)+$/;
+/** Beyond this a text is known well enough, and every context would pay for reading on. */
+const MAX_READ = 4_000;
 
 /** The names of a text, the most frequent first, among equals in order of appearance. */
 export function listNames(text: string): string[] {
   const counts = new Map<string, number>();
-  for (const [name] of text.slice(0, MAX_READ).matchAll(NAME))
-    if (name.length <= MAX_LENGTH) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  for (const [found] of text.slice(0, MAX_READ).matchAll(TOKEN)) {
+    const token = found.endsWith(".") ? found.replace(/\.+$/, "") : found;
+    if (token.length >= MIN_LENGTH && token.length <= MAX_LENGTH)
+      counts.set(token, (counts.get(token) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([token]) => CODE.test(token) || FILE.test(token))
+    .sort((a, b) => b[1] - a[1])
+    .map(([token]) => token);
 }
