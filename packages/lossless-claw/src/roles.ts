@@ -1,9 +1,12 @@
 /** Roles of a server, each for the rows of one owner. An archive in a file has none: whoever may read the file may read all of it. */
 import { EngineError } from "@lossless/core";
 import { parseAddress } from "@lossless/core/ports";
-import type { ArchiveRole } from "@lossless/postgres";
 
-export type { ArchiveRole } from "@lossless/postgres";
+/** A role of the server, and an owner whose rows it sees. Declared here: what the library publishes names no driver. */
+export interface ArchiveRole {
+  readonly role: string;
+  readonly owner: string;
+}
 
 export interface Roles {
   list(): Promise<ArchiveRole[]>;

@@ -2,4 +2,3 @@
 export { openPostgresStore } from "./postgres-store.ts";
 export type { PostgresStore, PostgresStoreOptions } from "./postgres-store.ts";
 export { addRole, listRoles, removeRole } from "./roles.ts";
-export type { ArchiveRole } from "./roles.ts";

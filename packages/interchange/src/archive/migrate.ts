@@ -67,7 +67,7 @@ export async function migrateArchive(options: MigrateOptions): Promise<MigrateRe
 
 /** What a migration would copy. Null: there is no target yet. */
 export async function planMigration(
-  options: Pick<MigrateOptions, "from" | "name" | "skipExisting"> & { readonly to: Store | null },
+  options: Omit<MigrateOptions, "to" | "now"> & { readonly to: Store | null },
 ): Promise<MigrateResult> {
   return options.from.withSnapshot(async (source) => {
     const { missing, present, leftOut } = await makePlan(source, options.to, options);
