@@ -7,3 +7,4 @@ export { IndexQueue } from "./index-queue.ts";
 export { migrate, SCHEMA_VERSION } from "./migrate.ts";
 export type { StoreContext } from "./store-context.ts";
 export { VERBS } from "./verbs.ts";
+export { renderPart } from "./write-rows.ts";

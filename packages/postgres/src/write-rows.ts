@@ -192,7 +192,7 @@ function renderDeletes(table: TableName, keys: readonly Values[]): Statement[] {
 /** The rows of a change set as statements, in order. */
 export const renderChanges = ({ parts }: Changes): Statement[] => parts.flatMap(renderPart);
 
-const renderPart = ({ deletes, inserts, updates }: ChangePart): Statement[] => [
+export const renderPart = ({ deletes, inserts, updates }: ChangePart): Statement[] => [
   ...sortTables(deletes)
     .reverse()
     .flatMap(([table, keys]) => renderDeletes(table, keys)),

@@ -1,0 +1,109 @@
+/**
+ * How writing to an archive on a server grows with the writers: 1, 2, 4 and 8 processes, each on a conversation of its own, storing turns of four
+ * messages. Beside them, as many bare clients that send the same rows in one batch, in turns with the engines, because other programs run beside
+ * them. The server does not wait for its disk: with it, both would be slower by the same.
+ *
+ * `npm run bench -- writers [--seconds 5] [--rounds 2]`
+ */
+import { fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+import { findPostgres, startPostgres } from "@lossless/testkit/postgres-server.ts";
+import { openEngine } from "lossless-claw";
+import type { BenchResult } from "./report.ts";
+
+const WRITERS = [1, 2, 4, 8];
+const LEAST_SHARE = 0.5;
+const BAR_WIDTH = 48;
+
+const readOption = (args: readonly string[], name: string, other: number): number =>
+  Number(args[args.indexOf(name) + 1] ?? 0) || other;
+
+type Way = "engine" | "bare";
+
+interface Measured {
+  readonly writers: number;
+  readonly engine: number;
+  readonly bare: number;
+}
+
+export async function run(args: readonly string[]): Promise<BenchResult> {
+  const programs = await findPostgres();
+  if (programs === null) throw new Error("PostgreSQL is not installed here");
+  const seconds = readOption(args, "--seconds", 5);
+  const rounds = readOption(args, "--rounds", 2);
+  const server = await startPostgres(programs);
+  try {
+    const measured: Measured[] = [];
+    for (const writers of WRITERS) {
+      const best = { engine: 0, bare: 0 };
+      for (let round = 0; round < rounds; round++)
+        for (const way of ["engine", "bare"] as const) {
+          const address = await server.createDatabase();
+          await (await openEngine({ database: address, thread: false })).close();
+          best[way] = Math.max(best[way], await measure(way, address, writers, seconds));
+        }
+      measured.push({ writers, ...best });
+    }
+    return report(measured, seconds);
+  } finally {
+    await server.stop();
+  }
+}
+
+/** Turns a second of all writers together. */
+async function measure(way: Way, address: string, writers: number, seconds: number): Promise<number> {
+  const program = path.join(import.meta.dirname, "writers-program.ts");
+  const children = Array.from({ length: writers }, (_, i) =>
+    fork(program, [way, address, String(i), String(seconds * 1_000)]),
+  );
+  try {
+    await Promise.all(children.map((child) => hear(child)));
+    const counted = children.map((child) => hear(child));
+    for (const child of children) child.send("go");
+    const turns = (await Promise.all(counted)) as { readonly turns: number }[];
+    await Promise.all(children.map((child) => child.exitCode ?? once(child, "exit")));
+    return turns.reduce((sum, one) => sum + one.turns, 0) / seconds;
+  } finally {
+    for (const child of children) child.kill();
+  }
+}
+
+/** What a child says next; an end before that is a failure. */
+async function hear(child: ChildProcess): Promise<unknown> {
+  const ended = once(child, "exit").then(() => {
+    throw new Error("a writer ended before it was done");
+  });
+  ended.catch(() => undefined);
+  const [message] = (await Promise.race([once(child, "message"), ended])) as [unknown];
+  return message;
+}
+
+function report(measured: readonly Measured[], seconds: number): BenchResult {
+  const first = measured[0];
+  const most = Math.max(...measured.map(({ engine, bare }) => Math.max(engine, bare)));
+  return {
+    name: `writers on conversations of their own, turns of four messages a second (${seconds} s each, the best round)`,
+    rows: measured.map(({ writers, engine, bare }) => ({
+      writers,
+      engine: Math.round(engine),
+      "bare client": Math.round(bare),
+      share: Number((engine / bare).toFixed(2)),
+      "of one writer": Number((engine / (first?.engine ?? engine)).toFixed(2)),
+      holds: writers < 8 ? "" : engine / bare >= LEAST_SHARE ? "yes" : "NO",
+    })),
+    notes: [
+      measured
+        .flatMap(({ writers, engine, bare }) => [
+          plot(`${writers} engine`, engine, most),
+          plot(`${writers} bare`, bare, most),
+        ])
+        .join("\n"),
+      `bar: eight writers reach at least ${LEAST_SHARE} of eight bare clients`,
+    ],
+  };
+}
+
+const plot = (name: string, value: number, most: number): string =>
+  `${name.padStart(8)} ${"█".repeat(Math.round((BAR_WIDTH * value) / most))} ${Math.round(value)}`;
