@@ -13,6 +13,8 @@ import type { ErrorCode } from "@lossless/core/adapter";
 import pg from "pg";
 import { parseServerAddress } from "./address.ts";
 import type { ServerAddress } from "./address.ts";
+import { findPassword } from "./password-file.ts";
+import type { Login } from "./password-file.ts";
 import { SQL_TYPES, toParameter } from "./sql-values.ts";
 import type { SqlValue } from "./sql-values.ts";
 
@@ -72,7 +74,6 @@ const SHORTEST_CONNECT_MS = 2_000;
 /** After so long without an answer the server is asked by another connection whether it is there. */
 const SILENCE_MS = { min: 1_000, max: 5_000 } as const;
 const LONGEST_PAUSE_MS = 500;
-const BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const READ_VERSION = "SELECT version FROM archive_schema";
 /** With what names the transaction, as long as the server does not start anew. */
 const READ_IDENTITY =
@@ -133,9 +134,10 @@ export class Connection implements Sql {
     return row;
   }
 
-  /** One statement sees one state by itself; several need a transaction for that. */
+  /** A transaction limits the time of what it reads, and gives several statements one state. A mere command may refuse to run in one. */
   ask<T>(statements: readonly Statement[]): Promise<T[][]> {
-    if (statements.length > 1) return this.read((sql) => sql.ask(statements));
+    const isCommand = statements.length === 1 && statements[0]?.values.length === 0;
+    if (!isCommand) return this.read((sql) => sql.ask(statements));
     return this.#attempt("read", { isRepeatable: true }, () =>
       this.#withClient(async (client) => {
         const answers = await Promise.all(statements.map((one) => client.query(one)));
@@ -190,7 +192,8 @@ export class Connection implements Sql {
 
   async #readOnce<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
     return this.#withClient(async (client) => {
-      const transaction = new Transaction(client, BEGIN_READ, null);
+      const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = ${this.#address.statementTimeoutMs}`;
+      const transaction = new Transaction(client, begin, null);
       const result = await transaction.run(work);
       transaction.close();
       return result;
@@ -344,8 +347,17 @@ export class Connection implements Sql {
   }
 }
 
-/** Closes a connection that is not made: the driver leaves one open whose login it gives up itself, and the program would not end. */
+/**
+ * Closes a connection that is not made: the driver leaves one open whose login it gives up itself, and the program would not end. It also reads
+ * the file of passwords itself: the driver warns that it will not for ever.
+ */
 class ClosingClient extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super(config);
+    const login = this as { password?: string | null | ((login: Login) => string | undefined) };
+    if (!login.password) login.password = findPassword;
+  }
+
   override connect(): Promise<pg.Client>;
   override connect(callback: (error: Error | null) => void): void;
   override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | void {
@@ -549,7 +561,8 @@ class Transaction implements WriteSql {
     try {
       return await work(this);
     } catch (error) {
-      const cause = this.#causeOf(error);
+      // Whatever the work made of it: who lost against another transaction may try again.
+      const cause = isDefeat(this.#failure) ? this.#failure : this.#causeOf(error);
       if (this.#isBegun) this.#client.tell("ROLLBACK");
       throw cause;
     }

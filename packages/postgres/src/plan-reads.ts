@@ -7,6 +7,7 @@ import { ATTACHMENT_PREFIX, Conflict, EVENT_KIND, HIDDEN, PAGE_ROWS } from "@los
 import type { SessionRef } from "@lossless/core/adapter";
 import type {
   Arrival,
+  CalibrationRow,
   Covering,
   EventName,
   FirstVersion,
@@ -104,8 +105,13 @@ const BOUNDARIES = `
 const SHOWN_BEFORE = `
   SELECT coalesce(sum(messages), 0) AS n FROM context_items WHERE conversation_id = $1 AND start_pos < $2 AND hidden = 0`;
 const FILES = "SELECT * FROM large_files WHERE file_id = ANY($1::text[])";
-const CALIBRATIONS =
-  "SELECT model, factor, samples, updated_at FROM token_calibration WHERE model = ANY($1::text[])";
+const CALIBRATIONS = `
+  SELECT model, factor, samples, updated_at FROM token_calibration WHERE model = ANY($1::text[])`;
+/** Every turn of every conversation teaches the same few rows: who finds one locked does not wait for it. */
+const CALIBRATIONS_LOCKED = `
+  WITH own AS MATERIALIZED (SELECT * FROM token_calibration WHERE model = ANY($1::text[]) ORDER BY model FOR NO KEY UPDATE SKIP LOCKED)
+  SELECT t.model, coalesce(o.factor, t.factor) AS factor, coalesce(o.samples, t.samples) AS samples, t.updated_at, o.model IS NULL AS "isBusy"
+  FROM token_calibration t LEFT JOIN own o USING (model) WHERE t.model = ANY($1::text[])`;
 const USAGE = "SELECT * FROM cache_usage WHERE conversation_id = ANY($1::bigint[])";
 const ITEM =
   "i.conversation_id, i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden";
@@ -371,8 +377,8 @@ export class PlanReads implements ReadsLater {
     return this.#some(FILES, fileIds);
   }
 
-  calibrations(models: readonly string[]): Promise<Row<"token_calibration">[]> {
-    return this.#some(CALIBRATIONS, models);
+  calibrations(models: readonly string[]): Promise<CalibrationRow[]> {
+    return this.#some(this.#lock === "" ? CALIBRATIONS : CALIBRATIONS_LOCKED, models);
   }
 
   cacheUsage(conversationIds: readonly number[]): Promise<Row<"cache_usage">[]> {

@@ -6,11 +6,13 @@ import type { ArchiveStatus, Derive, EventSink, Intake, Snapshot } from "@lossle
 import { parseServerAddress } from "./address.ts";
 import { databaseFiles, folderFiles } from "./blobs.ts";
 import { Connection } from "./connection.ts";
+import type { WriteSql } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { FullTextIndex, readIndexState } from "./full-text-index.ts";
 import { IndexQueue } from "./index-queue.ts";
 import { onServerTime } from "./leases.ts";
 import { migrate } from "./migrate.ts";
+import { CONFLICTING } from "./plans.ts";
 import { readStatus } from "./read.ts";
 import { enforceRules } from "./roles.ts";
 import { bindVerbs, INTAKE_VERBS, VERBS } from "./verbs.ts";
@@ -33,7 +35,7 @@ export interface PostgresStoreOptions {
 export interface PostgresStore extends Bound<typeof VERBS> {
   status(owner?: string): Promise<ArchiveStatus>;
   withSnapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T>;
-  bringIn<T>(work: (into: Intake) => Promise<T>): Promise<T>;
+  bringIn<T>(work: (into: Intake) => Promise<T>, options?: { isRepeatable?: boolean }): Promise<T>;
   flushIndex(): Promise<void>;
   close(): Promise<void>;
 }
@@ -62,10 +64,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       index: await readIndexState(connection),
     }),
     withSnapshot: (work) => connection.readThroughout((sql) => work(bindVerbs(VERBS, { ...context, sql }))),
-    bringIn: (work) =>
-      connection.writeThroughout((sql) =>
-        work(bindVerbs({ ...VERBS, ...INTAKE_VERBS }, { ...context, sql })),
-      ),
+    bringIn: (work, { isRepeatable = false } = {}) => {
+      const run = (sql: WriteSql): ReturnType<typeof work> =>
+        work(bindVerbs({ ...VERBS, ...INTAKE_VERBS }, { ...context, sql }));
+      return isRepeatable ? connection.write(run, CONFLICTING) : connection.writeThroughout(run);
+    },
     // Searches read what is pending: an index written for each of them would cost many times what that costs.
     flushIndex: () => (derive === null ? queue.settle("all") : Promise.resolve()),
     close: async () => {

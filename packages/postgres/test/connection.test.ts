@@ -133,10 +133,20 @@ describePostgres("a connection", (server) => {
     const raise = (first: string, second: string): Promise<void> =>
       connection.write(async (sql) => {
         for (const name of [first, second])
-          await sql.change("UPDATE guards SET failures = failures + 1 WHERE name = $1", name);
+          await sql.change("UPDATE guards SET failures = failures + 1 WHERE name = $1", name).catch(() => {
+            // As imports do, which say in which file something failed.
+            throw new Error(`cannot raise ${name}`);
+          });
       });
     await Promise.all(Array.from({ length: 4 }, (_, i) => (i % 2 === 0 ? raise("a", "b") : raise("b", "a"))));
     expect(await connection.all("SELECT failures FROM guards")).toEqual([{ failures: 4 }, { failures: 4 }]);
+  });
+
+  test("ends a read that takes longer than the limit", async () => {
+    const limited = await open(`${await server.createDatabase()}&statement_timeout=1`);
+    await expect(limited.all("SELECT pg_sleep($1)", 60)).rejects.toMatchObject({ code: "database_busy" });
+    const asked = limited.read((sql) => sql.all("SELECT pg_sleep(60)"));
+    await expect(asked).rejects.toMatchObject({ code: "database_busy" });
   });
 
   test("reads one state while others write, and says what is wrong with an address", async () => {

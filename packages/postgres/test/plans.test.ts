@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { POSITION_STEP } from "@lossless/core";
 import { proveArchive } from "@lossless/core/adapter";
 import { deriveMessage } from "@lossless/core/testing";
+import type { AppendEvent } from "@lossless/core/ports";
 import { batchOf, makeEvent, say, session } from "@lossless/testkit/contract/parts.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { makeTemporaryDirectory } from "@lossless/testkit/temporary.ts";
@@ -208,6 +209,25 @@ describePostgres("plans on PostgreSQL", (server) => {
     const found = await stores[0]?.findGrantOf("holder", 1_000);
     await Promise.all(stores.map((store) => store.chargeGrant(found?.grantId ?? "", 10, 1_000)));
     expect(await stores[0]?.findGrantOf("holder", 1_000)).toMatchObject({ tokensUsed: 30 });
+  });
+
+  test("what a turn teaches about a model waits for no other writer", async () => {
+    const address = await server.createDatabase();
+    const [first, second] = await Promise.all([open(address), open(address)]);
+    const usage = { input_tokens: 900, output_tokens: 2_100 };
+    const teach = (id: string): AppendEvent =>
+      makeEvent(id, { role: "assistant", content: "x ".repeat(2_000), provider: "p", model: "m", usage });
+    await append(first, batchOf([teach("a")]));
+    const read = async (): Promise<unknown> => first.sql.get("SELECT samples FROM token_calibration");
+    expect(await read()).toEqual({ samples: 1 });
+    await first.sql.write(async (sql) => {
+      await sql.get("SELECT * FROM token_calibration FOR UPDATE");
+      await append(second, batchOf([teach("b")]));
+    });
+    expect(await read()).toEqual({ samples: 1 });
+    await append(second, batchOf([teach("c")]));
+    expect(await read()).toEqual({ samples: 2 });
+    expect(await prove(second)).toEqual([]);
   });
 
   test("ids with characters that a text cannot hold are known again", async () => {

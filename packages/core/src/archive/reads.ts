@@ -49,6 +49,12 @@ export interface Version extends Pick<
   readonly sealed: number | null;
 }
 
+/** What is known of a model. */
+export interface CalibrationRow extends Row<"token_calibration"> {
+  /** Another transaction is teaching it: this one leaves it alone. */
+  readonly isBusy?: boolean;
+}
+
 /** A message with what hides it now. */
 export type HideableMessage = Pick<
   Row<"messages">,
@@ -254,7 +260,8 @@ export interface Reads {
   /** The active conversation of a key, for this write alone until it ends. */
   active(owner: string, key: string): HeadRow | null;
   files(fileIds: readonly string[]): Row<"large_files">[];
-  calibrations(models: readonly string[]): Row<"token_calibration">[];
+  /** Locked until the transaction ends, but for those that another one has. */
+  calibrations(models: readonly string[]): CalibrationRow[];
   cacheUsage(conversationIds: readonly number[]): Row<"cache_usage">[];
   /** For each place, in the order asked. */
   covering(places: readonly CoverPoint[]): Covering[];
