@@ -6,9 +6,8 @@
 import { once } from "node:events";
 import type { Arrival } from "@lossless/core";
 import type { Row, TableName, Values } from "@lossless/core/ports";
-import { renderPart, statement } from "@lossless/postgres/testing";
+import { BareClient, renderPart, statement } from "@lossless/postgres/testing";
 import { openEngine } from "lossless-claw";
-import pg from "pg";
 
 const [way = "", address = "", name = "", milliseconds = "0"] = process.argv.slice(2);
 const session = { key: `bench:${name}`, id: `session ${name}`, owner: "bench" };
@@ -59,21 +58,11 @@ async function writeByEngine(): Promise<void> {
   await engine.close();
 }
 
-interface Client {
-  send(text: string, values?: readonly unknown[]): Promise<{ rows: Values[] }>;
-  end(): Promise<void>;
-}
-
-async function connectBare(): Promise<Client> {
-  const client = new pg.Client({ connectionString: address, pipeline: true });
+/** A connection to the server, and nothing between. */
+async function connectBare(): Promise<BareClient> {
+  const client = new BareClient(address);
   await client.connect();
-  return {
-    send: (text, values) =>
-      values === undefined || values.length === 0
-        ? client.query<Values>(text)
-        : client.query<Values>(text, [...values]),
-    end: () => client.end(),
-  };
+  return client;
 }
 
 /** The rows of a turn that the engine has stored, under other numbers. */
@@ -118,7 +107,7 @@ class Template {
   }
 }
 
-async function readTemplate(client: Client): Promise<Template> {
+async function readTemplate(client: BareClient): Promise<Template> {
   const [head = {}] = (await client.send("SELECT * FROM conversations WHERE session_key = $1", [session.key]))
     .rows;
   const id = head["conversation_id"];

@@ -134,14 +134,29 @@ export class Connection implements Sql {
     return row;
   }
 
-  /** A transaction limits the time of what it reads, and gives several statements one state. A mere command may refuse to run in one. */
+  /** One statement sees one state by itself; several need a transaction for that. A mere command may refuse to run in one. */
   ask<T>(statements: readonly Statement[]): Promise<T[][]> {
-    const isCommand = statements.length === 1 && statements[0]?.values.length === 0;
-    if (!isCommand) return this.read((sql) => sql.ask(statements));
+    const [only] = statements;
+    if (statements.length === 1 && only && only.values.length > 0) return this.#askOne<T>(only);
+    if (statements.length > 1) return this.read((sql) => sql.ask(statements));
     return this.#attempt("read", { isRepeatable: true }, () =>
       this.#withClient(async (client) => {
         const answers = await Promise.all(statements.map((one) => client.query(one)));
         return answers.map(({ rows }) => rows as T[]);
+      }),
+    );
+  }
+
+  /** A transaction, because that limits its time; begin and end travel with it, so that it takes no more round trips. */
+  #askOne<T>(one: Statement): Promise<T[][]> {
+    return this.#attempt("read", { isRepeatable: true }, () =>
+      this.#withClient(async (client) => {
+        const [, { rows }] = await Promise.all([
+          client.command(this.#beginRead),
+          client.query(one),
+          client.command("COMMIT"),
+        ]);
+        return [rows as T[]];
       }),
     );
   }
@@ -190,10 +205,13 @@ export class Connection implements Sql {
     return this.#isOpen;
   }
 
+  get #beginRead(): string {
+    return `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = ${this.#address.statementTimeoutMs}`;
+  }
+
   async #readOnce<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
     return this.#withClient(async (client) => {
-      const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = ${this.#address.statementTimeoutMs}`;
-      const transaction = new Transaction(client, begin, null);
+      const transaction = new Transaction(client, this.#beginRead, null);
       const result = await transaction.run(work);
       transaction.close();
       return result;
