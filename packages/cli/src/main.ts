@@ -31,5 +31,5 @@ function fail(error: unknown, isJson: boolean): void {
 /** Asked of the words themselves, because the command line may be what is wrong. */
 function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf("--");
-  return (end < 0 ? args : args.slice(0, end)).includes("--json");
+  return (end < 0 ? args : args.slice(0, end)).some((word) => word === "--json" || word === "-j");
 }

@@ -2,6 +2,7 @@
  * What commands print, in both forms. With `--json` one object on stdout, `{ok, command, data, pagination?, meta}`, where `ok` says the same
  * as the exit status, which is set before; without it text for people. Errors go to stderr in the same two forms. Nothing else of the program writes to stdout.
  */
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { errorStyle } from "./style.ts";
 import type { Failure } from "@lossless/core/doors";
@@ -34,7 +35,7 @@ export async function printResult(
   meta: Meta,
   isJson: boolean,
 ): Promise<void> {
-  if (!isJson) return writeText(endLine(result.text()));
+  if (!isJson) return showText(endLine(result.text()));
   const { data, pagination } = result;
   const ok = (process.exitCode ?? 0) === 0;
   const envelope = { ok, command, data, pagination, meta };
@@ -42,6 +43,30 @@ export async function printResult(
 }
 
 const endLine = (text: string): string => (text === "" || text.endsWith("\n") ? text : `${text}\n`);
+
+/** A pager like git's: it ends at once where the text fits, and keeps colours. `LCM_PAGER` or `PAGER` names another, empty or `cat` none. */
+const DEFAULT_PAGER = "less -FRX";
+
+/** On a terminal, what is longer than the screen goes through a pager. */
+async function showText(text: string): Promise<void> {
+  const pager = process.env["LCM_PAGER"] ?? process.env["PAGER"] ?? DEFAULT_PAGER;
+  const isLong = text.split("\n").length > (process.stdout.rows || 24);
+  if (!process.stdout.isTTY || !isLong || pager === "" || pager === "cat") return writeText(text);
+  if (!(await page(text, pager))) await writeText(text);
+}
+
+/** False where there is no such program. */
+function page(text: string, pager: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const child = spawn(pager, { shell: true, stdio: ["pipe", "inherit", "inherit"] });
+    // Whoever leaves the pager early has seen enough.
+    child.stdin.on("error", () => undefined);
+    child.on("error", () => resolve(false));
+    // 126 and 127: the shell could not start it.
+    child.on("close", (status) => resolve(status !== 126 && status !== 127));
+    child.stdin.end(text);
+  });
+}
 
 async function writeText(text: string): Promise<void> {
   await writeBytes(Buffer.from(text));

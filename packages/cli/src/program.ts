@@ -20,7 +20,7 @@ import { defineEmbed } from "./commands/recall/embed.ts";
 import { defineExpand } from "./commands/recall/expand.ts";
 import { defineExport } from "./commands/archive/export.ts";
 import { defineForget } from "./commands/repair/forget.ts";
-import { defineHelp, renderWelcome } from "./commands/config/help.ts";
+import { defineHelp, showWelcome } from "./commands/config/help.ts";
 import { defineLabels } from "./commands/archive/labels.ts";
 import { defineImport } from "./commands/archive/import.ts";
 import { defineMcp } from "./commands/mcp.ts";
@@ -48,11 +48,50 @@ import { defineVersion } from "./commands/config/version.ts";
 import { defineWatch } from "./commands/archive/watch.ts";
 import { defineWeb } from "./commands/web.ts";
 import { defineWorker } from "./commands/fold/worker.ts";
-import { commandPath } from "./invocation.ts";
+import { commandPath, Invocation } from "./invocation.ts";
 import { readVersion } from "./own-files.ts";
 
 export const DESCRIPTION =
   "Keeps every message of your agents, word for word, in one archive: store, find, fold, show and prove them.";
+
+/** What the help lists together, in its order. */
+const GROUPS: readonly (readonly [heading: string, commands: readonly ((program: Command) => void)[]])[] = [
+  ["Look:", [defineStatus, defineConversations, defineMessages, defineLabels, defineStats, defineSpend]],
+  ["Find:", [defineSearch, defineShow, defineExpand, defineAsk, defineEmbed]],
+  ["Store and share:", [defineImport, defineWatch, defineAdopt, defineExport, defineMigrate]],
+  [
+    "Fold:",
+    [
+      defineCompact,
+      defineWorker,
+      defineAssemble,
+      defineSummaries,
+      defineRepair,
+      defineRewrite,
+      defineDissolve,
+      definePrompts,
+    ],
+  ],
+  [
+    "Prove and repair:",
+    [
+      defineVerify,
+      defineDoctor,
+      defineReindex,
+      defineBackup,
+      defineRestore,
+      defineForget,
+      defineClean,
+      defineTransplant,
+      defineRotate,
+      defineUnseal,
+      defineVault,
+      defineSupport,
+    ],
+  ],
+  ["Open:", [defineTui, defineWeb, defineMcp]],
+  ["Set up:", [defineSetup, defineConfig, defineRoles, defineCompletion, defineHelp, defineVersion]],
+];
 
 export function buildProgram(): Command {
   const program = new Command("lcm")
@@ -61,57 +100,12 @@ export function buildProgram(): Command {
     .version(readVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
-    .option("--db <path>", "path or postgres:// address of the database (default: setting databasePath)")
+    .option("-d, --db <path>", "path or postgres:// address of the database (default: setting databasePath)")
     .option("--owner <name>", "only this agent's data; for import, the owner of the data")
-    .option("--json", "print one JSON object");
-  for (const define of [
-    defineStatus,
-    defineConversations,
-    defineLabels,
-    defineMessages,
-    defineImport,
-    defineWatch,
-    defineAdopt,
-    defineExport,
-    defineMigrate,
-    defineSearch,
-    defineShow,
-    defineExpand,
-    defineAsk,
-    defineCompact,
-    defineWorker,
-    defineAssemble,
-    defineSummaries,
-    defineSpend,
-    defineStats,
-    defineTui,
-    defineWeb,
-    defineMcp,
-    defineSetup,
-    defineVerify,
-    defineReindex,
-    defineEmbed,
-    defineDoctor,
-    defineBackup,
-    defineRestore,
-    defineForget,
-    defineRepair,
-    defineRewrite,
-    defineDissolve,
-    defineTransplant,
-    definePrompts,
-    defineRotate,
-    defineClean,
-    defineUnseal,
-    defineVault,
-    defineSupport,
-    defineRoles,
-    defineConfig,
-    defineCompletion,
-    defineHelp,
-    defineVersion,
-  ]) {
-    define(program);
+    .option("-j, --json", "print one JSON object");
+  for (const [heading, commands] of GROUPS) {
+    program.commandsGroup(heading);
+    for (const define of commands) define(program);
   }
   for (const command of listCommands(program)) tame(command);
   return program;
@@ -125,7 +119,13 @@ export function listCommands(command: Command): Command[] {
 /** Errors are thrown in our words instead of printed, and a group without a command says what there is. */
 function tame(command: Command): void {
   command
-    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: listSharedOptions })
+    .configureHelp({
+      showGlobalOptions: true,
+      visibleGlobalOptions: listSharedOptions,
+      // Short terms leave room for sentences, which wrap at words.
+      subcommandTerm: (child) => child.name(),
+      minWidthToWrap: 20,
+    })
     .configureOutput({ writeErr: () => undefined })
     .showSuggestionAfterError(false)
     .exitOverride((error) => {
@@ -136,10 +136,11 @@ function tame(command: Command): void {
   command
     .allowExcessArguments(true)
     .allowUnknownOption(true)
-    .action(() => {
+    .action(async () => {
       const [word] = command.args;
       if (word !== undefined) throw unknownWord(word, command);
-      process.stdout.write(command.parent === null ? renderWelcome() : command.helpInformation());
+      if (command.parent === null) await showWelcome(new Invocation("", command.opts()));
+      else process.stdout.write(command.helpInformation());
     });
 }
 

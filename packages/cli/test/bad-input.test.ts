@@ -110,7 +110,7 @@ test("importing what cannot be imported creates no database", async () => {
 });
 
 test.each([
-  ["stats", 2, "Did you mean lcm status?"],
+  ["statsu", 2, "Did you mean lcm stat"],
   ["messages lst", 2, "Did you mean lcm messages list?"],
   ["status --jsn", 2, "Did you mean --json?"],
   ["search", 2, "missing required argument"],
@@ -156,7 +156,7 @@ test.each([
   ["import x --since 2026-02-30T10:00Z", 2, "cannot read --since 2026-02-30T10:00Z"],
   ["vault new-key no/such/folder/key", 2, "its folder does not exist"],
   ["help sarch", 2, "Did you mean search?"],
-  ["completion fish", 2, "bash, zsh"],
+  ["completion tcsh", 2, "bash, zsh, fish"],
   ["messages show msg_999", 3, "cannot find message msg_999"],
   ["conversations show 99", 3, "cannot find conversation 99"],
   ["summaries show sum_0000000000000000", 3, "cannot find summary sum_0000000000000000"],

@@ -23,7 +23,7 @@ const { lcm, text, json } = commandsFor(run, database);
 beforeAll(async () => {
   writeFileSync(transcript, readSampleLines(LINES));
   const imported = await lcm("import", transcript, "--json");
-  expect(parseEnvelope(imported).data).toEqual({
+  expect(parseEnvelope(imported).data).toMatchObject({
     imported: LINES,
     skipped: 0,
     conversations: 1,

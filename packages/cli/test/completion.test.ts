@@ -39,7 +39,7 @@ describe.skipIf(!has("bash"))("bash", () => {
       "arrival",
     ]);
     expect(complete("lcm", "config", "get", "freshTailC")).toEqual(["freshTailCount"]);
-    expect(complete("lcm", "completion", "")).toEqual(["bash", "zsh"]);
+    expect(complete("lcm", "completion", "")).toEqual(["bash", "zsh", "fish"]);
     expect(complete("lcm", "status", "--j")).toEqual(["--json"]);
   });
 });

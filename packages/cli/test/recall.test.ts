@@ -148,7 +148,7 @@ describe("search", () => {
       "2",
     );
     expect(shown).toMatch(
-      /More: lcm search --scope messages --since 2026-02-02 --offset 2 --limit 2 --db \S+ printer$/m,
+      /More: lcm search --scope messages --since 2026-02-02 --after 2 --limit 2 --db \S+ printer$/m,
     );
   });
 });

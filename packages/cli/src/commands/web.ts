@@ -1,15 +1,18 @@
 /** `lcm web`: the archive as a page in your browser, on this machine only, until Ctrl-C. */
+import { spawn } from "node:child_process";
 import type { Command } from "commander";
 import { toAction } from "../invocation.ts";
 import type { Invocation } from "../invocation.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
 import type { ModelOptions } from "../choose-model.ts";
+import { printNote } from "../output.ts";
 import { style } from "../style.ts";
 import { readVersion } from "../own-files.ts";
 import { addExamples, parsePort } from "./shared.ts";
 
 interface Options extends ModelOptions {
   readonly port: number;
+  readonly open?: boolean;
   readonly write?: boolean;
 }
 
@@ -19,6 +22,7 @@ export function defineWeb(program: Command): void {
       .command("web")
       .description("Browse and repair the archive in a web browser")
       .option("--port <n>", "port to listen on (0: any free port)", parsePort, 0)
+      .option("--open", "open the page in your browser")
       .option("--write", "allow repair, backup, rewrite, dissolve and forget, each after a preview"),
   ).action(toAction(runWeb));
   command.addHelpText(
@@ -32,13 +36,14 @@ does it when that is confirmed. Only repair and rewrite ask a model, when one is
   );
   addExamples(command, [
     ["lcm web", "open the printed address in a browser"],
+    ["lcm web --open", "open it at once"],
     ["lcm web --port 8123 --db other.db", "another archive, on a port of your choice"],
     ["lcm web --write", "repair and change things from the page"],
   ]);
 }
 
 async function runWeb(invocation: Invocation, options: Options): Promise<void> {
-  const { port, write = false } = options;
+  const { port, open = false, write = false } = options;
   const model = write ? await chooseModel(invocation, options) : null;
   const { settings, replaced: replacedSettings } = await invocation.settings();
   const { runInspector } = await import("@lossless/web");
@@ -56,11 +61,23 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
         modelProblem,
         replacedSettings,
         write: write ? { model: nameChosen(model) } : undefined,
-        onReady: ({ url, port }) =>
-          invocation.print({ data: { url, port, write }, text: () => renderReady(url, write) }),
+        onReady: async ({ url, port }) => {
+          await invocation.print({ data: { url, port, write }, text: () => renderReady(url, write) });
+          if (open) openBrowser(url);
+        },
       }),
     { thread: true, model },
   );
+}
+
+/** The address was printed: where no browser can be started, it can still be opened by hand. */
+function openBrowser(url: string): void {
+  const [command, ...args] = { darwin: ["open"], win32: ["cmd", "/c", "start", ""] }[
+    process.platform as string
+  ] ?? ["xdg-open"];
+  const child = spawn(command ?? "xdg-open", [...args, url], { stdio: "ignore", detached: true });
+  child.on("error", () => printNote("No browser could be started; open the address yourself."));
+  child.unref();
 }
 
 function renderReady(url: string, isWriting: boolean): string {

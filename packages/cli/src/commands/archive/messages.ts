@@ -70,7 +70,7 @@ export function defineMessages(program: Command): void {
         .choices(["position", "arrival"])
         .default("position"),
     )
-    .option("--limit <n>", `how many at most (default: ${LIST_LIMIT}; with --raw, all)`, parseLimit)
+    .option("-n, --limit <n>", `how many at most (default: ${LIST_LIMIT}; with --raw, all)`, parseLimit)
     .option("--after <cursor>", "continue after a page")
     .option("--revisions", "every revision of a changed message, not only the newest")
     .option("--raw", "the stored bytes of each message and a line feed, nothing else")
@@ -82,7 +82,7 @@ export function defineMessages(program: Command): void {
   ]);
   const tail = addConversationOptions(group.command("tail"))
     .description("Show the newest messages with their text")
-    .option("--limit <n>", "maximum number of rows", parseLimit, 10)
+    .option("-n, --limit <n>", "maximum number of rows", parseLimit, 10)
     .option("--after <cursor>", "continue with older ones after a page")
     .action(toAction(runTail));
   addExamples(tail, [["lcm messages tail --conversation 1 --limit 3", "the last three"]]);

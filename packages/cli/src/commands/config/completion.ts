@@ -1,5 +1,5 @@
 /**
- * `lcm completion bash|zsh`: scripts that complete commands, options, formats and setting keys. Made from the command tree, so a new
+ * `lcm completion bash|zsh|fish`: scripts that complete commands, options, formats and setting keys. Made from the command tree, so a new
  * command completes without more work.
  */
 import { Argument } from "commander";
@@ -12,16 +12,17 @@ export function defineCompletion(program: Command): void {
   const command = program
     .command("completion")
     .description("Print a completion script for your shell")
-    .addArgument(new Argument("<shell>", "your shell").choices(["bash", "zsh"]))
+    .addArgument(new Argument("<shell>", "your shell").choices(["bash", "zsh", "fish"]))
     .action(
-      toAction((invocation, _options: object, shell: "bash" | "zsh") => {
-        const script = shell === "bash" ? renderBash(program) : renderZsh(program);
+      toAction((invocation, _options: object, shell: keyof typeof SCRIPTS) => {
+        const script = SCRIPTS[shell](program);
         return invocation.print({ data: { shell, script }, text: () => script });
       }),
     );
   addExamples(command, [
     [`eval "$(lcm completion bash)"`, "in ~/.bashrc"],
     [`eval "$(lcm completion zsh)"`, "in ~/.zshrc, after compinit"],
+    ["lcm completion fish | source", "in ~/.config/fish/config.fish"],
   ]);
 }
 
@@ -194,3 +195,37 @@ ${[...new Set(choices)].join("\n")}
 if (($+functions[compdef])); then compdef _lcm lcm; fi
 `;
 }
+
+/** One line for each word and option: fish asks a function whether the words before lead to the command. */
+function renderFish(program: Command): string {
+  const commands = listCommands(program);
+  const lines = commands.flatMap(({ path, words, options, choices, valued }) => {
+    const here = `complete -c lcm -n ${quote(`__lcm_at ${quote(path)}`)}`;
+    const valuesOf = new Map(choices.map(({ option, values }) => [option, values]));
+    return [
+      ...words.map(({ word, says }) => `${here} -f -a ${quote(word)} -d ${quote(says)}`),
+      ...options.map(({ word, says }) => {
+        const values = valuesOf.get(word);
+        const value = values === undefined ? "" : ` -x -a ${quote(values.join(" "))}`;
+        const needs = values === undefined && valued.includes(word) ? " -r" : "";
+        return `${here} -l ${word.replace(/^--/u, "")}${needs}${value} -d ${quote(says)}`;
+      }),
+    ];
+  });
+  const paths = commands.map(({ path }) => quote(path)).join(" ");
+  return `# Completion of lcm for fish. Made by: lcm completion fish
+set -g __lcm_paths ${paths}
+function __lcm_at
+    set -l place ""
+    for word in (commandline -opc)[2..-1]
+        string match -q -- "-*" $word; and continue
+        set -l candidate (string trim -- "$place $word")
+        contains -- $candidate $__lcm_paths; and set place $candidate
+    end
+    test "$place" = "$argv[1]"
+end
+${lines.join("\n")}
+`;
+}
+
+const SCRIPTS = { bash: renderBash, zsh: renderZsh, fish: renderFish } as const;

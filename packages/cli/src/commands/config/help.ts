@@ -1,7 +1,10 @@
 /** `lcm help`, and what `lcm` alone says to somebody who has never used it. */
 import type { Command } from "commander";
-import { findNearest, usageError } from "@lossless/core/doors";
+import { EngineError } from "@lossless/core";
+import type { StatusResult } from "@lossless/core";
+import { countOf, findNearest, formatBytes, toOneLine, usageError } from "@lossless/core/doors";
 import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { style } from "../../style.ts";
 import { addExamples } from "../shared.ts";
 
@@ -54,21 +57,55 @@ export function helpOf(command: Command, columns?: number): string {
 
 const FIRST_STEPS: readonly (readonly [line: string, says: string])[] = [
   ["lcm import ~/.claude/projects", "store your agents' transcripts"],
+  ["lcm conversations list", "list what is stored, newest first"],
   ["lcm search why did we choose sqlite", "find anything that was ever said"],
   ["lcm messages tail --conversation 1", "read the end of a conversation"],
+  ["lcm stats", "show what your agents did"],
+  ["lcm tui", "browse in the terminal"],
+  ["lcm web --open", "browse in a web browser"],
   ["lcm assemble --conversation 1 --budget 32k", "show the context a model gets"],
-  ["lcm status", "show what is stored and its size"],
+  ["lcm setup", "connect your agents"],
   ["lcm verify", "prove that nothing was lost or altered"],
+  ["lcm doctor", "find problems and how to fix them"],
 ];
 
-export function renderWelcome(): string {
+/** What `lcm` alone says: what is stored, and what can be done with it. */
+export async function showWelcome(invocation: Invocation): Promise<void> {
+  const status = await readStatus(invocation);
+  await invocation.print({ data: { status }, text: () => renderWelcome(status) });
+}
+
+/** Null where there is nothing yet, or it cannot be read now: a welcome is no place for errors, and lcm status says them. */
+async function readStatus(invocation: Invocation): Promise<ArchiveStatus | null> {
+  try {
+    return await invocation.withArchive("read", (engine) => engine.status(invocation.scope));
+  } catch (error) {
+    if (error instanceof EngineError) return null;
+    throw error;
+  }
+}
+
+type ArchiveStatus = Pick<
+  StatusResult,
+  "databasePath" | "databaseBytes" | "conversations" | "messages" | "lastMessageAt"
+>;
+
+function renderWelcome(status: ArchiveStatus | null): string {
   const width = Math.max(...FIRST_STEPS.map(([line]) => line.length));
   const steps = FIRST_STEPS.map(([line, says]) => `  ${style.name(line.padEnd(width))}  ${says}`);
-  return `${style.title("lcm")} keeps every message of your agents, word for word, in one file on your disk.
+  return `${style.title("lcm")} keeps every message of your agents, word for word, in one archive.
 Nothing is ever lost: everything can be found, read in full, and proven unaltered.
+
+${describeStored(status)}
 
 ${steps.join("\n")}
 
 ${style.faint("Add --db FILE to use another archive and --json for programs. All commands: lcm --help")}
 `;
+}
+
+function describeStored(status: ArchiveStatus | null): string {
+  if (status === null) return "Nothing is stored yet.";
+  const { conversations, messages, databaseBytes, databasePath } = status;
+  return `${countOf(messages, "message")} in ${countOf(conversations, "conversation")}, ${formatBytes(databaseBytes)}: ${toOneLine(databasePath)}`;
 }

@@ -31,17 +31,17 @@ export function definePrompts(program: Command): void {
       ? command.argument("<name>", "leaf, condensed-d1, condensed-d2 or condensed-d3")
       : command;
   };
-  const list = define("list", "the prompts, and which are your own", false).action(toAction(runList));
+  const list = define("list", "List the prompts, and which are your own", false).action(toAction(runList));
   addExamples(list, [["lcm prompts list", "four of them, one for each depth"]]);
-  const out = define("export", "write our prompts into the folder, to be changed there", false).action(
+  const out = define("export", "Write our prompts into the folder, to be changed there", false).action(
     toAction(runExport),
   );
   addExamples(out, [["lcm prompts export --prompt-dir prompts", "existing files are kept"]]);
-  const show = define("show", "one prompt as it is used", true).action(toAction(runShow));
+  const show = define("show", "Show one prompt as it is used", true).action(toAction(runShow));
   addExamples(show, [["lcm prompts show leaf", "for summaries made from messages"]]);
-  const diff = define("diff", "what you changed in a prompt", true).action(toAction(runDiff));
+  const diff = define("diff", "Show what you changed in a prompt", true).action(toAction(runDiff));
   addExamples(diff, [["lcm prompts diff leaf --prompt-dir prompts", "line by line"]]);
-  const render = define("render", "the whole of what a model is asked", true)
+  const render = define("render", "Print the whole of what a model is asked", true)
     .option("--target-tokens <n>", "target length", parseTokens)
     .action(toAction(runRender));
   addExamples(render, [["lcm prompts render condensed-d1 --target-tokens 2000", "with frame and form"]]);

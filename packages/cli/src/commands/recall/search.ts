@@ -72,8 +72,11 @@ export function defineSearch(program: Command): void {
       ).choices([...SORTS]),
     )
     .option("--include-recall", "include calls and results of the lcm tools")
-    .option("--limit <n>", "maximum number of rows", parseHits, 10)
-    .option("--offset <n>", "skip this many", parseOffset, 0);
+    .option("-n, --limit <n>", "maximum number of rows", parseHits, 10)
+    .option("--after <n>", "continue after this many", parseOffset)
+    .addOption(
+      new Option("--offset <n>", "the former name of --after").argParser(parseOffset).default(0).hideHelp(),
+    );
   addReachOptions(command).action(toAction(runSearch));
   command.addHelpText(
     "after",
@@ -96,15 +99,16 @@ meaning too, unless every keyword is found.`,
 function parseHits(text: string): number {
   const limit = Number(text);
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_HITS && text.trim() !== "") return limit;
-  throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_HITS}; --offset shows more.`);
+  throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_HITS}; --after shows more.`);
 }
 
 async function runSearch(
   invocation: Invocation,
-  options: SearchOptions,
+  typed: SearchOptions & { readonly after?: number },
   words: readonly string[],
 ): Promise<void> {
   const query = words.join(" ");
+  const options = { ...typed, offset: typed.after ?? typed.offset };
   const scope = chooseScope(options);
   const timezone = await invocation.timezone();
   const times = readTimes(options, timezone);
@@ -339,7 +343,7 @@ function renderMore({ query, options }: Asked, offset: string): string {
   const values = Object.entries({ scope, since, before, role, sort }).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, value],
   );
-  const words = ["search", ...flags, ...values, "--offset", offset, "--limit", String(limit)];
+  const words = ["search", ...flags, ...values, "--after", offset, "--limit", String(limit)];
   // Behind "--" a query that begins with a dash is no option.
   return renderFollowUp(words, options, query.startsWith("-") ? ["--", query] : [query]);
 }

@@ -13,6 +13,7 @@ import { addExamples } from "../shared.ts";
 
 interface Options {
   readonly fix?: boolean;
+  readonly apply?: boolean;
 }
 
 export function defineDoctor(program: Command): void {
@@ -20,6 +21,7 @@ export function defineDoctor(program: Command): void {
     .command("doctor")
     .description("Check everything, and show how to fix each problem")
     .option("--fix", "fix what is safe to fix, after a backup")
+    .option("--apply", "the same as --fix")
     .action(toAction(runDoctor));
   command.addHelpText(
     "after",
@@ -44,7 +46,7 @@ interface DoctorOutput {
   readonly mended: MendResult | null;
 }
 
-async function runDoctor(invocation: Invocation, { fix = false }: Options): Promise<void> {
+async function runDoctor(invocation: Invocation, { apply = false, fix = apply }: Options): Promise<void> {
   const progress = startProgress("Checking", { isWanted: !invocation.isJson });
   const modelProblem = await findModelProblem(invocation);
   const { report, mended } = await invocation

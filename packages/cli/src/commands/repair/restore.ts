@@ -1,5 +1,6 @@
 /** `lcm restore`: puts a backup in the place of the archive. Says what it would do, until it is told to do it. */
 import { resolve } from "node:path";
+import { Option } from "commander";
 import type { Command } from "commander";
 import type { RestorePlan, RestoreResult } from "@lossless/core/repair";
 import { toAction } from "../../invocation.ts";
@@ -11,6 +12,7 @@ import { renderPairs } from "../../table.ts";
 import { addExamples } from "../shared.ts";
 
 interface RestoreOptions {
+  readonly apply?: boolean;
   readonly yes?: boolean;
   readonly withForgotten?: boolean;
 }
@@ -21,7 +23,8 @@ export function defineRestore(program: Command): void {
     .description("Restore the archive from a backup")
     .argument("<path>", "the backup folder")
     .option("--with-forgotten", "also restore messages that were forgotten since")
-    .option("--yes", "apply; without this, dry run")
+    .option("--apply", "apply; without this, dry run")
+    .addOption(new Option("--yes", "the former name of --apply").hideHelp())
     .action(toAction(runRestore));
   command.addHelpText(
     "after",
@@ -32,13 +35,13 @@ were forgotten since is refused, and the messages are named, unless you pass --w
   );
   addExamples(command, [
     ["lcm restore lcm.db.backup-20260214-110207", "dry run"],
-    ["lcm restore lcm.db.backup-20260214-110207 --yes", "apply"],
+    ["lcm restore lcm.db.backup-20260214-110207 --apply", "apply"],
   ]);
 }
 
 async function runRestore(
   invocation: Invocation,
-  { yes, withForgotten = false }: RestoreOptions,
+  { apply = false, yes = apply, withForgotten = false }: RestoreOptions,
   path: string,
 ): Promise<void> {
   const { planRestore, restoreBackup } = await import("lossless-claw/repair");
