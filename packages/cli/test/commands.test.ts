@@ -159,7 +159,7 @@ describe("search", () => {
   test("says the rule, the total and how to see more", async () => {
     const shown = await text("search", "label", "printer", "--limit", "1");
     expect(shown).toMatch(/1 of \d+ messages and summaries with every term/);
-    expect(shown).toMatch(/More: lcm search --offset 1 --limit 1 --db \S+ 'label printer'/);
+    expect(shown).toMatch(/More: lcm search --after 1 --limit 1 --db \S+ 'label printer'/);
     expect(shown).toMatch(/Read: lcm show msg_\d+ --db /);
     const { data, pagination } = await json("search", "label printer", "--limit", "1");
     expect(data).toMatchObject({ rule: "strict" });
