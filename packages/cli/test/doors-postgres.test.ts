@@ -150,9 +150,7 @@ describePostgres("on an archive in PostgreSQL", async (server) => {
   });
 
   const shared = findSharedData();
-  const kinds = isSoak
-    ? ["claude-code", "claude-code-more", "codex", "gemini-cli", "pi", "swe-agent"]
-    : ["codex"];
+  const kinds = isSoak ? ["claude-code", "codex", "gemini-cli", "pi", "swe-agent"] : ["codex"];
   const transcripts = shared === null ? [] : kinds.flatMap((kind) => listTranscripts(shared, kind));
   test.skipIf(transcripts.length === 0)(
     "importing real transcripts gives the same as on SQLite",
