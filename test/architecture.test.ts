@@ -138,6 +138,15 @@ test.each(Object.entries(ADAPTERS))(
   },
 );
 
+test("blocks of words are known to the full-text index alone", () => {
+  const index = /\/(?:full-text-index|index-queue|find-clues|reindex|verify-index)\.ts$/;
+  const offences = listOffences(
+    adapter,
+    (file, _specifier, target) => target?.endsWith("/word-blocks.ts") === true && !index.test(file.path),
+  );
+  expect(offences).toEqual([]);
+});
+
 test("no getter of the store does work: what looks like a field runs no SQL", () => {
   const getter = /^ {2}(?:static )?get (\w+)\(\)[^{]*\{\n([\s\S]*?)^ {2}\}/gm;
   const working = [...core.filter((file) => file.path.startsWith(`${CORE}store/`)), ...adapter].flatMap(

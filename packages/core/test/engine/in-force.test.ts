@@ -121,3 +121,17 @@ test("an import reads on and prepares batches while one before is being stored",
   expect(unprepared).toEqual([]);
   expect((await engine.verify()).problems).toEqual([]);
 });
+
+test("a regular expression reads no text where blocks of words say that its literal cannot be", async () => {
+  using folder = makeTemporaryFolder();
+  const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
+  // Two blocks of 512 messages, and a third that is not full and has to be read.
+  const messages = Array.from({ length: 1_100 }, (_, n) => say(n).messages).flat();
+  await engine.ingest({ session, messages });
+  await engine.flushIndex();
+  decompress.mockClear();
+  const { hits } = await engine.grep({ pattern: "zumzum", mode: "regex", allConversations: true });
+  expect(hits).toEqual([]);
+  expect(decompress.mock.calls.length).toBeLessThan(2 * 76);
+  await engine.close();
+});
