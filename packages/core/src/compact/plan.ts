@@ -239,7 +239,9 @@ function planNext(
   const excess = isOver ? null : findExcess(field, policy, state);
   const routine = state.phase === "pressure" ? null : planCondensed(field, policy, state, "routine", excess);
   const pressed = routine ?? planCondensed(field, policy, state, "pressure", excess);
-  return pressed ?? (isOver ? planLastResort(field, policy, state) : null) ?? "nothing_to_fold";
+  return (
+    pressed ?? (isOver && state.landsNear ? planLastResort(field, policy, state) : null) ?? "nothing_to_fold"
+  );
 }
 
 function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
@@ -325,7 +327,8 @@ function planCondensed(
 /**
  * Where no depth has neighbours left and the cover is still above its target: neighbours of different depths become one, as in a
  * stand-in, and at last a single summary gets a shorter one above it. Else one summary of each depth, or one on either side of the newest
- * user message, could never reach a target.
+ * user message, could never reach a target that somebody named. A fold that fell due stops before that: it would trade what summaries
+ * tell for room that nobody asked for.
  */
 function planLastResort(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
   const excessTokens = field.shownTokens - LANDS_AT * (state.stopAtTokens ?? field.shownTokens);
