@@ -94,8 +94,7 @@ async function measureKinds(
   const random = makeRandom(7);
   const rows: Record<string, string | number>[] = [];
   for (const [kind, write] of Object.entries(KINDS)) {
-    const questions = Array.from({ length: QUESTIONS }, () => write(random, random.pick(texts)));
-    const clues = questions.map((question) => buildClues(analyzeQuery(question)).map(({ sought }) => sought));
+    const clues = Array.from({ length: QUESTIONS }, () => write(random, random.pick(texts)));
     const before = connection.trips;
     const [sqlite = [], postgres = []] = await measure(
       [(request) => store.findClues(request), onServer],
@@ -122,12 +121,26 @@ function cutRun(random: Random, text: string, length: number): string[] {
   return words.slice(from, from + length);
 }
 
-const KINDS: Readonly<Record<string, (random: Random, text: string) => string>> = {
-  "six words": (random, text) => Array.from({ length: 6 }, () => random.pick(wordsOf(text))).join(" "),
-  "one word": (random, text) => random.pick(wordsOf(text)),
-  phrase: (random, text) => `"${cutRun(random, text, 3).join(" ")}"`,
-  beginning: (random, text) => `${random.pick(wordsOf(text)).slice(0, 4)}*`,
-  "pasted line": (random, text) => cutRun(random, text, 12).join(" "),
+/** The clues that a question asks for. */
+const ask = (question: string): TextClue[] => buildClues(analyzeQuery(question)).map(({ sought }) => sought);
+
+/** A word with the look of a name in code; any word of a text that has none. */
+function pickIdentifier(random: Random, text: string): string {
+  const words = wordsOf(text);
+  const named = words.filter((word) => /[a-z][A-Z]|\w[_./-]\w/.test(word));
+  return random.pick(named.length > 0 ? named : words);
+}
+
+const KINDS: Readonly<Record<string, (random: Random, text: string) => readonly TextClue[]>> = {
+  "six words": (random, text) => ask(Array.from({ length: 6 }, () => random.pick(wordsOf(text))).join(" ")),
+  "one word": (random, text) => ask(random.pick(wordsOf(text))),
+  identifier: (random, text) => ask(pickIdentifier(random, text)),
+  // A question asks for beginnings by short hashes, a regular expression by its literals.
+  beginning: (random, text) => [
+    { kind: "prefix", words: [random.pick(wordsOf(text)).toLowerCase().slice(0, 4)] },
+  ],
+  phrase: (random, text) => ask(`"${cutRun(random, text, 3).join(" ")}"`),
+  "pasted line": (random, text) => ask(cutRun(random, text, 12).join(" ")),
 };
 
 /** The best time of each question, for each way to find it; they take turns, because other programs run beside them. */

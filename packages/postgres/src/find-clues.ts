@@ -260,7 +260,9 @@ async function readSegments(
     ...scopes.map(() => FIELD.conversation),
   ];
   const [blocks, gone, ...prefixed] = await Promise.all([
-    sql.all<BlockRow>(POSTINGS, kind, owner, fields, [...words, ...identifiers, ...scopes]),
+    fields.length === 0
+      ? []
+      : sql.all<BlockRow>(POSTINGS, kind, owner, fields, [...words, ...identifiers, ...scopes]),
     sql.get<{ ids: string | null }>(GONE, kind, owner),
     ...Array.from(prefixes, (prefix) => sql.all<BlockRow>(PREFIX, kind, owner, prefix)),
   ]);
