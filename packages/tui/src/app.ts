@@ -271,8 +271,13 @@ export class App implements Desk {
     const end = "? all keys  q quit ";
     const room = Math.max(0, columns - displayWidth(end));
     const spans: Span[] = [span(" ")];
-    for (const { keys, does } of this.top?.keys ?? [])
+    let used = 1;
+    for (const { keys, does } of this.top?.keys ?? []) {
+      // What does not fit whole is left to the list of all keys.
+      used += displayWidth(`${keys} ${does}   `);
+      if (used > room) break;
       spans.push(span(keys, paint.name), span(` ${does}   `, paint.faint));
+    }
     return padLine(renderSpans(spans, room), room) + renderSpans([span(end, paint.faint)], columns);
   }
 }

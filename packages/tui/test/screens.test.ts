@@ -39,7 +39,7 @@ describe("conversations", () => {
 
 
 
-       Enter messages   s graph   c context   f filter   F large f…? all keys  q quit"
+       Enter messages   s graph   c context   f filter             ? all keys  q quit"
     `);
   });
 
@@ -99,7 +99,7 @@ describe("messages", () => {
 
 
 
-       Enter whole message   s graph   c context   p previous cont…? all keys  q quit"
+       Enter whole message   s graph   c context                   ? all keys  q quit"
     `);
   });
 
