@@ -16,13 +16,19 @@ export interface ArchiveRole {
   readonly owner: string;
 }
 
+/** A role may have been dropped since: the server knows it no more, and nothing can be given to it or taken from it. */
+const LIST_LIVING =
+  "SELECT rolname::text AS role FROM pg_roles JOIN archive_roles ON role = rolname GROUP BY rolname";
+const IS_LIVING = "SELECT FROM pg_roles WHERE rolname = $1";
 const LIST = "SELECT role, owner FROM archive_roles ORDER BY role, owner";
+const COUNT = "SELECT count(*) AS n FROM archive_roles";
 const ADD = "INSERT INTO archive_roles (role, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const REMOVE = "DELETE FROM archive_roles WHERE role = $1 AND ($2::text IS NULL OR owner = $2)";
 const LEFT = "SELECT count(*) AS n, count(*) FILTER (WHERE role = $1) AS own FROM archive_roles";
 /** A role that rules do not hold, and why. */
 const FIND = `
-  SELECT r.rolsuper OR r.rolbypassrls AS "isAbove", pg_has_role(r.oid, c.relowner, 'MEMBER') AS "isOwner"
+  SELECT (SELECT bool_or(g.rolsuper OR g.rolbypassrls) FROM pg_roles g WHERE pg_has_role(r.oid, g.oid, 'MEMBER')) AS "isAbove",
+    pg_has_role(r.oid, c.relowner, 'MEMBER') AS "isOwner"
   FROM pg_roles r CROSS JOIN pg_class c WHERE r.rolname = $1 AND c.oid = to_regclass('archive_roles')`;
 const SEQUENCES = `
   SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relkind = 'S' AND c.relnamespace = current_schema()::regnamespace
@@ -33,13 +39,14 @@ const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** Enforces the rules on every table and gives the tables to every role. Also after an upgrade, which may have brought tables. */
 export async function enforceRules(sql: WriteSql): Promise<void> {
-  const roles = new Set((await sql.all<ArchiveRole>(LIST)).map(({ role }) => role));
-  if (roles.size === 0) return;
+  const count = await sql.get<{ n: number }>(COUNT);
+  if (count?.n === 0) return;
+  const roles = await sql.all<{ role: string }>(LIST_LIVING);
   const sequences = (await sql.all<{ name: string }>(SEQUENCES)).map(({ name }) => name);
   const schema = await sql.get<{ name: string }>(SCHEMA);
   const tables = RULED_TABLES.join(", ");
   switchRules(sql, "ENABLE");
-  for (const role of [...roles].map(quote))
+  for (const role of roles.map((one) => quote(one.role)))
     sql.post(
       statement(`GRANT USAGE ON SCHEMA ${schema?.name} TO ${role}`),
       statement(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`),
@@ -89,6 +96,7 @@ export const removeRole = (address: string, role: string, owner: string | null):
       if (left === undefined || left.own > 0) return true;
       // Without a role everything is as it was before the first one.
       if (left.n === 0) switchRules(sql, "DISABLE");
+      if ((await sql.get(IS_LIVING, role)) === undefined) return true;
       const sequences = (await sql.all<{ name: string }>(SEQUENCES)).map(({ name }) => name);
       const tables = [...RULED_TABLES, "archive_schema", "archive_roles"].join(", ");
       sql.post(
@@ -110,7 +118,7 @@ async function checkRole(sql: Sql, role: string): Promise<void> {
   if (found?.isAbove)
     refuse(
       "the server lets it read everything",
-      "take SUPERUSER and BYPASSRLS from it, or name another role",
+      "take SUPERUSER and BYPASSRLS from it and from the roles that it may act as, or name another role",
     );
   if (found?.isOwner)
     refuse("it owns the tables, or may act as the role that does", "name a role of its own for the agent");

@@ -157,6 +157,35 @@ describePostgres("a role for each agent", (server) => {
     await expect(stranger.query("SELECT * FROM messages")).rejects.toThrow("permission denied");
   });
 
+  test("reads nothing of others by tables of its own that stand before the archive's", async () => {
+    const { address, admin, role, asRole } = await start();
+    await talk(await open(address), "bob");
+    await addRole(address, { role, owner: "ann" });
+    const count =
+      "SELECT (SELECT count(*) FROM blobs)::int AS blobs, (SELECT count(*) FROM seals)::int AS seals";
+    expect((await admin.query(count)).rows).not.toEqual([{ blobs: 0, seals: 0 }]);
+    const client = await connect(asRole);
+    expect((await client.query(count)).rows).toEqual([{ blobs: 0, seals: 0 }]);
+    for (const table of ["archive_roles", "conversations", "sessions", "summaries", "messages"])
+      await client.query(
+        `CREATE TEMP TABLE ${table} (LIKE ${table}); GRANT ALL ON pg_temp.${table} TO PUBLIC`,
+      );
+    await client.query("INSERT INTO pg_temp.archive_roles VALUES (current_user, 'bob')");
+    expect((await client.query(count)).rows).toEqual([{ blobs: 0, seals: 0 }]);
+  });
+
+  test("is taken back after it was dropped, and does not keep others from being added", async () => {
+    const { address, admin, role } = await start();
+    await open(address);
+    await addRole(address, { role, owner: "ann" });
+    await admin.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    const next = `next_${role}`;
+    await admin.query(`CREATE ROLE ${next} LOGIN`);
+    await addRole(address, { role: next, owner: "bob" });
+    expect(await removeRole(address, role, null)).toBe(true);
+    expect(await listRoles(address)).toEqual([{ role: next, owner: "bob" }]);
+  });
+
   test("lets the engine work on its own part, and on nothing else", async () => {
     const { address, admin, role, asRole } = await start();
     const all = await open(address);
@@ -198,6 +227,9 @@ describePostgres("a role for each agent", (server) => {
     await expect(add("lcm")).rejects.toMatchObject({ code: "usage" });
     await admin.query(`ALTER ROLE ${role} BYPASSRLS`);
     await expect(add(role)).rejects.toMatchObject({ code: "usage" });
+    const member = `member_${role}`;
+    await admin.query(`CREATE ROLE ${member} LOGIN; GRANT ${role} TO ${member}`);
+    await expect(add(member)).rejects.toMatchObject({ code: "usage" });
     expect(await listRoles(address)).toEqual([]);
   });
 });

@@ -45,23 +45,24 @@ CREATE TABLE archive_roles (
 );
 CREATE POLICY own_rows ON archive_roles FOR SELECT USING (role = current_user);`;
 
-/** Whether what a blob or a seal is about is somebody else's. What it is about may be written after it, or be gone before it. */
+/**
+ * Whether what a blob or a seal is about is somebody else's. What it is about may be written after it, or be gone before it. The bodies are no
+ * strings: their tables are found when the functions are made, because a role could put a temporary table of the same name before ours.
+ */
 const FUNCTIONS = `
 CREATE FUNCTION is_of_others(conversation bigint, reader text) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $of$
-  SELECT EXISTS (SELECT 1 FROM conversations c WHERE c.conversation_id = conversation
-    AND c.owner <> ALL (ARRAY(SELECT r.owner FROM archive_roles r WHERE r.role = reader)))
-$of$;
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
+RETURN EXISTS (SELECT 1 FROM conversations c WHERE c.conversation_id = conversation
+  AND c.owner <> ALL (ARRAY(SELECT r.owner FROM archive_roles r WHERE r.role = reader)));
 CREATE FUNCTION is_seal_of_others(kind text, id text, reader text) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $of$
-  SELECT CASE kind
-    WHEN 'session' THEN EXISTS (SELECT 1 FROM sessions s WHERE s.session_ref = id::bigint
-      AND s.owner <> ALL (ARRAY(SELECT r.owner FROM archive_roles r WHERE r.role = reader)))
-    WHEN 'conversation' THEN is_of_others(id::bigint, reader)
-    WHEN 'summary' THEN is_of_others((SELECT s.conversation_id FROM summaries s WHERE s.summary_id = id), reader)
-    ELSE is_of_others((SELECT m.conversation_id FROM messages m WHERE m.message_id = id::bigint), reader)
-  END
-$of$;`;
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
+RETURN CASE kind
+  WHEN 'session' THEN EXISTS (SELECT 1 FROM sessions s WHERE s.session_ref = id::bigint
+    AND s.owner <> ALL (ARRAY(SELECT r.owner FROM archive_roles r WHERE r.role = reader)))
+  WHEN 'conversation' THEN is_of_others(id::bigint, reader)
+  WHEN 'summary' THEN is_of_others((SELECT s.conversation_id FROM summaries s WHERE s.summary_id = id), reader)
+  ELSE is_of_others((SELECT m.conversation_id FROM messages m WHERE m.message_id = id::bigint), reader)
+END;`;
 
 const OWNER = "owner = ANY (ARRAY(SELECT r.owner FROM archive_roles r WHERE r.role = current_user))";
 const belongs = (table: string, to: string, column: string): string =>
