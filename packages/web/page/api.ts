@@ -18,6 +18,7 @@ import type {
   Page,
   SearchReply,
   SpendResult,
+  StatsReply,
   SummaryNode,
   TimelineResult,
   UnderSummary,
@@ -81,8 +82,8 @@ export async function readOverview(): Promise<Overview> {
   return overview;
 }
 export const readGrowth = (): Promise<GrowthResult> => ask("/api/growth");
-export const listConversations = (after: string): Promise<Page<CountedConversation>> =>
-  ask("/api/conversations", { after });
+export const listConversations = (query: Query): Promise<Page<CountedConversation>> =>
+  ask("/api/conversations", { sort: "newest", ...query });
 export const readConversation = (id: number): Promise<ConversationDetail> => ask(`/api/conversations/${id}`);
 export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
   ask(`/api/conversations/${id}/messages`, query);
@@ -102,6 +103,7 @@ export const readTimeline = (id: number): Promise<TimelineResult> => ask(`/api/c
 export const search = (query: Query): Promise<SearchReply> => ask("/api/search", query);
 export const askArchive = (query: Query): Promise<AskResult> => ask("/api/ask", query);
 export const readSpend = (): Promise<SpendResult> => ask("/api/spend", { by: "day" });
+export const readStats = (by: string): Promise<StatsReply> => ask("/api/stats", { by });
 export const examine = (): Promise<DoctorReply> => ask("/api/doctor");
 export const previewAction = (wish: ActionRequest): Promise<ActionPreview> =>
   post("/api/actions/preview", wish);

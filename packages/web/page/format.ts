@@ -49,6 +49,20 @@ function makeTimes(timeZone: string): {
 
 export const formatTime = (ms: number | null): string => (ms === null ? "–" : times.minute.format(ms));
 
+/** Moments along an axis: days, and hours where days repeat. Empty where a label would repeat the one before. */
+export function labelTimes(moments: readonly number[]): string[] {
+  const days = moments.map(formatDay);
+  const isRepeating = new Set(days).size < days.length;
+  const labels = isRepeating ? moments.map((at) => formatTime(at).slice(5)) : days;
+  return labels.map((label, index) => (label === labels[index - 1] ? "" : label));
+}
+
+/** The last folder of a path. */
+export const nameProject = (path: string): string =>
+  path.split(/[\\/]/).findLast((name) => name !== "") ?? path;
+
+export const formatHours = (ms: number): string => (ms / 3_600_000).toFixed(1);
+
 export const formatDay = (ms: number): string => times.day.format(ms);
 
 /** `3 min ago`, or the day when it is long past. */

@@ -2,14 +2,22 @@
  * The page: finds the view that the address names, keeps it fresh while agents write, and hands keys to it. Addresses: `#/<view>/<n>` for a
  * view of conversation n, `#msg_<n>` for a message, `#sum_…` for a summary.
  */
-import { followNews, readMessageAlone, readOverview, readSummary, writeAccess } from "./api.ts";
-import type { News, Overview } from "./api.ts";
+import {
+  followNews,
+  readConversation,
+  readMessageAlone,
+  readOverview,
+  readSummary,
+  writeAccess,
+} from "./api.ts";
+import type { HeadedConversation, News, Overview } from "./api.ts";
 import { fill, h, throttle } from "./dom.ts";
 import { countOf, setTimeZone } from "./format.ts";
-import { renderFailure, renderHead } from "./view.ts";
+import { describeOrigin, renderFailure, renderHead } from "./view.ts";
 import type { View } from "./view.ts";
 import { openContext } from "./views/context.ts";
 import { openConversation } from "./views/conversation.ts";
+import { openFigures } from "./views/figures.ts";
 import { openGraph } from "./views/graph.ts";
 import { openHealth } from "./views/health.ts";
 import { openOverview } from "./views/overview.ts";
@@ -23,11 +31,12 @@ const TABS: readonly (readonly [name: string, label: string, needsConversation: 
   ["context", "Context", true],
   ["timeline", "Timeline", true],
   ["search", "Search", false],
+  ["figures", "Figures", false],
   ["health", "Health", false],
 ];
 
 const KEYS: readonly (readonly [key: string, says: string])[] = [
-  ["1 – 7", "the views, in order"],
+  ["1 – 8", "the views, in order"],
   ["/", "search"],
   ["t", "light or dark"],
   ["j k g G", "conversation: next, previous, first, last message"],
@@ -48,6 +57,7 @@ class Page {
   #view: View | null = null;
   #conversationId: number | null = null;
   #tab = "overview";
+  readonly #headings = new Map<number, string>();
   /** Read when the page was opened; good for the first view only. */
   #known: Overview | null = null;
 
@@ -114,12 +124,7 @@ class Page {
     setTimeZone(timezone);
     const { items } = conversations;
     this.#conversationId ??= items[0]?.conversationId ?? null;
-    fill(
-      this.#picker,
-      ...items.map((row) =>
-        h("option", { value: row.conversationId }, `${row.heading} (${row.conversationId})`),
-      ),
-    );
+    fill(this.#picker, ...items.map((row) => this.#renderOption(row)));
     this.#picker.hidden = items.length < 2;
     const isWriting = writeAccess() !== null;
     this.#mode.textContent = isWriting ? "can write" : "read-only";
@@ -131,9 +136,31 @@ class Page {
     this.#conversationId = id;
     if (id === null) return;
     // A conversation beyond the first page of the list is added to it.
-    if (![...this.#picker.options].some((option) => Number(option.value) === id))
-      this.#picker.append(h("option", { value: id }, String(id)));
+    if (![...this.#picker.options].some((option) => Number(option.value) === id)) {
+      const option = h("option", { value: id }, String(id));
+      this.#picker.append(option);
+      const name = ({ conversation }: { conversation: HeadedConversation }): void => {
+        option.replaceWith(this.#renderOption(conversation));
+        this.#choose(this.#conversationId);
+        this.#nameTab();
+      };
+      // A conversation that is not there is told by the view.
+      readConversation(id).then(name, () => undefined);
+    }
     this.#picker.value = String(id);
+  }
+
+  #renderOption(row: HeadedConversation): HTMLElement {
+    this.#headings.set(row.conversationId, row.heading);
+    const where = describeOrigin(row).slice(0, 1);
+    return h("option", { value: row.conversationId }, [row.heading, ...where].join(" · "));
+  }
+
+  /** The tab of the browser: first what it is about. */
+  #nameTab(): void {
+    const [, label = "Overview", isOfConversation = false] = TABS.find(([name]) => name === this.#tab) ?? [];
+    const heading = isOfConversation ? this.#headings.get(this.#conversationId ?? 0) : undefined;
+    document.title = [heading, label, "lossless-claw"].filter((word) => word !== undefined).join(" · ");
   }
 
   #pick(id: number): void {
@@ -144,13 +171,16 @@ class Page {
   async #route(): Promise<void> {
     const hash = decodeURIComponent(location.hash.slice(1));
     try {
-      const message = /^msg_(\d+)$/.exec(hash);
+      const message = /^msg_(\d+)(?:\?(.*))?$/s.exec(location.hash.slice(1));
       const summary = /^(sum_[0-9a-f]{16})$/.exec(hash);
       if (message) {
         const id = Number(message[1]);
         const { message: found } = await readMessageAlone(id);
         this.#choose(found.row?.conversationId ?? this.#conversationId);
-        return this.#show("conversation", openConversation(this.#conversationId ?? 0, id));
+        return this.#show(
+          "conversation",
+          openConversation(this.#conversationId ?? 0, id, new URLSearchParams(message[2])),
+        );
       }
       if (summary) {
         const found = await readSummary(summary[1] ?? "");
@@ -211,7 +241,7 @@ class Page {
     fill(this.#main, view.element);
     // On a narrow screen the views are wider than it.
     this.#nav.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
-    document.title = `${TABS.find(([name]) => name === tab)?.[1] ?? "Overview"} · lossless-claw`;
+    this.#nameTab();
   }
 
   /** Told by the server when something was stored or folded. */
@@ -258,7 +288,7 @@ function makeView(
 ): View {
   switch (name) {
     case "conversation":
-      return openConversation(conversationId, null);
+      return openConversation(conversationId, null, query);
     case "graph":
       return openGraph(conversationId, null, readId(query, "message"));
     case "context":
@@ -267,10 +297,12 @@ function makeView(
       return openTimeline(conversationId);
     case "search":
       return openSearch(query, conversationId === 0 ? null : conversationId);
+    case "figures":
+      return openFigures(query);
     case "health":
       return openHealth();
     default:
-      return openOverview(known);
+      return openOverview(query, known);
   }
 }
 

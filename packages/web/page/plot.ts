@@ -187,6 +187,8 @@ const anchorOf = (index: number, count: number): string =>
 
 /** The next number that reads well on an axis of four steps. */
 function niceCeiling(value: number): number {
+  // Fewer than four have no quarters worth a line.
+  if (value <= GRID_LINES) return GRID_LINES;
   const unit = 10 ** Math.floor(Math.log10(value));
   const step = [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].find((some) => value <= some * unit);
   return (step ?? 10) * unit;

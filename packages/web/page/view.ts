@@ -1,6 +1,7 @@
 /** What a view is to the page around it, and what several views show. */
 import { h, textNodes } from "./dom.ts";
 import type { Child } from "./dom.ts";
+import { nameProject } from "./format.ts";
 
 export interface View {
   readonly element: HTMLElement;
@@ -43,6 +44,16 @@ export const renderHead = (name: string, ...of: readonly Child[]): HTMLElement =
 /** A number with its name. */
 export const renderCard = (name: string, value: Child, more: Child = null): HTMLElement =>
   h("div", { class: "card" }, h("dt", {}, name), h("dd", {}, value, more !== null && h("small", {}, more)));
+
+/** Project, agent and branch of a conversation, as far as they are known. */
+export const describeOrigin = ({ project, agent, branch = null }: ConversationOrigin): string[] =>
+  [project === null ? null : nameProject(project), agent, branch].filter((word) => word !== null);
+
+interface ConversationOrigin {
+  readonly project: string | null;
+  readonly agent: string | null;
+  readonly branch?: string | null;
+}
 
 export const linkMessage = (id: number): HTMLElement =>
   h("a", { class: "id", href: `#msg_${id}` }, `msg_${id}`);

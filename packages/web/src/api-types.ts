@@ -12,6 +12,9 @@ import type {
   Page,
   PartView,
   SpendGroup,
+  StatsGroup,
+  StatsGrouping,
+  StatsResult,
   StatusResult,
   SummaryNode,
   SummaryOutline,
@@ -28,6 +31,8 @@ export type {
   MessageRow,
   Page,
   SpendGroup,
+  StatsGroup,
+  StatsGrouping,
   SummaryNode,
 };
 
@@ -215,6 +220,13 @@ export interface TimelineResult {
 export interface SpendResult {
   readonly by: string;
   readonly items: readonly SpendGroup[];
+}
+
+/** What the agents did, and what our own summaries cost beside it. */
+export interface StatsReply {
+  readonly days: readonly StatsGroup[];
+  readonly result: StatsResult;
+  readonly own: SpendGroup | null;
 }
 
 /** Notes and steps travel in the words of the shell, where the page was started. */

@@ -16,7 +16,7 @@ import type {
   SummaryOutline,
 } from "@lossless/core";
 import type { DoctorResult, Finding } from "@lossless/core/repair";
-import { measureSaved, SHELL_WORDS } from "@lossless/core/doors";
+import { measureSaved, SHELL_WORDS, STATS_GROUPINGS } from "@lossless/core/doors";
 import type {
   AskResult,
   ContextResult,
@@ -34,6 +34,7 @@ import type {
   Page,
   SearchReply,
   SpendResult,
+  StatsReply,
   SummaryNode,
   TimelineResult,
   UnderSummary,
@@ -103,6 +104,7 @@ const ROUTES: readonly Route[] = [
   [/^\/api\/search$/, (api, _id, query) => api.search(query)],
   [/^\/api\/ask$/, (api, _id, query) => api.ask(query)],
   [/^\/api\/spend$/, (api, _id, query) => api.readSpend(query)],
+  [/^\/api\/stats$/, (api, _id, query) => api.readStats(query), "patient"],
   [/^\/api\/doctor$/, (api) => api.examine(), "patient"],
 ];
 
@@ -363,6 +365,14 @@ export class Api {
   async readSpend(query: URLSearchParams): Promise<Json<SpendResult>> {
     const by = readWord(query, "by", ["day", "conversation", "model", "purpose"]);
     return { json: { by, items: await this.#engine.spend({ by }) } };
+  }
+
+  /** The agents' own figures, by day and by what was asked for. The engine counts a conversation once, until it grows. */
+  async readStats(query: URLSearchParams): Promise<Json<StatsReply>> {
+    const by = readWord(query, "by", STATS_GROUPINGS);
+    const { groups: days } = await this.#engine.stats({ ...this.#scope, by: "day" });
+    const result = await this.#engine.stats({ ...this.#scope, by });
+    return { json: { days, result, own: (await this.#engine.spend({ by: "all" }))[0] ?? null } };
   }
 
   /** Takes as long as the proof; of several who ask at once, all get the same. */

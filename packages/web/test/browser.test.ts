@@ -58,8 +58,47 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     await page.locator(".scroll-x tbody tr").nth(1).waitFor();
     expect(await page.locator(".scroll-x tbody tr").count()).toBe(2);
     expect(await page.locator(".scroll-x tbody").innerText()).toContain("agent:<b>hostile</b>");
+    // Ids come last.
+    expect(await page.locator(".scroll-x thead th").allInnerTexts()).toEqual([
+      "Conversation",
+      "Last message",
+      "Messages",
+      "Summaries",
+      "In context",
+      "Id",
+    ]);
     await page.locator(".growth .plot").waitFor();
     expect(await page.locator(".mode").innerText()).toBe("read-only");
+  });
+
+  test("words narrow the list, have an address, and lead to a search of everything", async () => {
+    const { page } = watched;
+    const find = page.getByRole("searchbox", { name: "Find a conversation" });
+    await find.fill("step label");
+    await until(page, "document.querySelectorAll('.scroll-x tbody tr').length === 1");
+    await until(page, "location.hash === '#/overview?q=step+label'");
+    await find.fill("nothing is called this");
+    await page.locator(".view", { hasText: "No conversation has" }).waitFor();
+    await find.fill("label printer");
+    await find.press("Enter");
+    await page.locator(".hit a.title", { hasText: "Step 0" }).first().click();
+    await page.locator(".target mark").first().waitFor();
+    await page.locator("h1", { hasText: "Step 0: the parcel label printer" }).waitFor();
+    await page.locator(".toolbar .of", { hasText: "tokens said" }).waitFor();
+    expect(await page.title()).toMatch(
+      /^Step 0: the parcel label printer .* · Conversation · lossless-claw$/,
+    );
+  });
+
+  test("the agents' own figures are added up by what was chosen, and have addresses", async () => {
+    const { page } = watched;
+    await go(page, "#/figures?by=tool");
+    await page.locator(".cards", { hasText: "Tool calls" }).waitFor();
+    expect(await page.locator(".plots .plot").count()).toBe(4);
+    await page.getByRole("row", { name: /^read_file 30 0 1$/ }).waitFor();
+    await page.getByRole("link", { name: "Agent" }).click();
+    await until(page, "location.hash === '#/figures?by=agent'");
+    await page.getByRole("columnheader", { name: "Tokens out" }).waitFor();
   });
 
   test("the conversation makes only the rows that can be seen, and folds what tools said", async () => {

@@ -11,6 +11,7 @@ export const VIEWS = [
   "#/context/1",
   "#/timeline/1",
   "#/search?q=parcel",
+  "#/figures",
   "#/health",
 ] as const;
 
@@ -22,6 +23,7 @@ const READY: Readonly<Record<string, string>> = {
   context: ".turns .plot",
   timeline: ".plot",
   search: ".hit, .view",
+  figures: "tfoot",
   health: ".care",
 };
 

@@ -2,9 +2,9 @@
 import { listMessages, readConversation, readMessage, search } from "../api.ts";
 import type { ConversationDetail, MessageDetail, MessageJson } from "../api.ts";
 import { debounce, fill, h, textNodes, toMark } from "../dom.ts";
-import { countOf, formatCount, formatFactor, formatShort } from "../format.ts";
+import { countOf, formatCount, formatFactor, formatShort, formatTime } from "../format.ts";
 import { renderMessage } from "../message.ts";
-import { linkSummary, renderFailure, renderLoading, whenRead } from "../view.ts";
+import { describeOrigin, linkSummary, renderFailure, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 import { VirtualList } from "../virtual-list.ts";
 
@@ -14,14 +14,19 @@ const ESTIMATE_PX = 110;
 const KEPT_BLOCKS = 60;
 
 /** `target`: the message to show, or null for the first. */
-export function openConversation(conversationId: number, target: number | null): View {
-  return new ConversationView(conversationId, target);
+export function openConversation(
+  conversationId: number,
+  target: number | null,
+  query: URLSearchParams,
+): View {
+  return new ConversationView(conversationId, target, query);
 }
 
 class ConversationView implements View {
   readonly element: HTMLElement;
   readonly #id: number;
-  readonly #about = h("span", { class: "of rest" });
+  readonly #heading = h("h1", { class: "heading" }, "Conversation");
+  readonly #about = h("div", { class: "of" });
   readonly #box = h("div", { class: "fill" });
   readonly #hits = h("span", { class: "faint", role: "status" });
   readonly #path = h("div", { class: "path" });
@@ -37,8 +42,10 @@ class ConversationView implements View {
   #at = -1;
   #marked: number | null = null;
 
-  constructor(conversationId: number, target: number | null) {
+  constructor(conversationId: number, target: number | null, query: URLSearchParams) {
     this.#id = conversationId;
+    this.#input.value = query.get("q") ?? "";
+    this.#mark = toMark(this.#input.value.trim());
     const jump = debounce((text: string) => void this.#search(text), 250);
     this.#input.addEventListener("input", () => jump(this.#input.value));
     this.#input.addEventListener("keydown", (event) => {
@@ -74,10 +81,16 @@ class ConversationView implements View {
   }
 
   #describe({ conversation, rawTokens }: ConversationDetail): void {
+    fill(this.#heading, ...textNodes(conversation.heading));
+    const origin = [
+      ...describeOrigin(conversation),
+      ...(conversation.model === null ? [] : [conversation.model]),
+    ];
     fill(
       this.#about,
-      h("b", {}, ...textNodes(conversation.sessionKey)),
-      " ",
+      h("span", {}, ...textNodes(origin.join(" · "))),
+      h("br"),
+      `${formatTime(conversation.firstAt)} to ${formatTime(conversation.lastAt)}; `,
       `${countOf(conversation.messages, "message")}, ${formatShort(rawTokens)} tokens said, ${formatShort(conversation.shownTokens)} in context (${formatFactor(rawTokens, conversation.shownTokens)})`,
     );
   }
@@ -88,8 +101,7 @@ class ConversationView implements View {
     return h(
       "div",
       { class: "toolbar" },
-      h("h1", {}, "Conversation"),
-      this.#about,
+      h("div", { class: "rest" }, this.#heading, this.#about),
       h(
         "span",
         { class: "finder" },

@@ -1,30 +1,31 @@
 /** Overview: what is stored, how large, how far folded, what it has cost, whether anything needs attention, and all conversations. */
-import { listConversations, readGrowth, readOverview } from "../api.ts";
-import type { CountedConversation, GrowthResult, Overview } from "../api.ts";
+import { readGrowth, readOverview } from "../api.ts";
+import type { GrowthResult, Overview } from "../api.ts";
+import { ConversationTable } from "../conversation-table.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import {
   countOf,
   formatAgo,
   formatBytes,
   formatCount,
-  formatDay,
   formatFactor,
   formatShort,
   formatTime,
+  labelTimes,
 } from "../format.ts";
 import { drawLines } from "../plot.ts";
-import { renderCard, renderFailure, renderHead, renderLoading, whenRead } from "../view.ts";
+import { renderCard, renderFailure, renderHead, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
 
 const AXIS_LABELS = 6;
 const REST_MS = 3_000;
 
 /** `known` is what the page has just read, when it has. */
-export function openOverview(known: Overview | null): View {
+export function openOverview(query: URLSearchParams, known: Overview | null): View {
   const cards = h("div", {}, renderLoading("the archive"));
   const plot = h("div", { class: "growth" });
-  const table = h("div", {});
-  const element = h("section", { class: "view", "aria-label": "Overview" }, cards, plot, table);
+  const table = new ConversationTable(query);
+  const element = h("section", { class: "view", "aria-label": "Overview" }, cards, table.element, plot);
   const load = async (read: Promise<Overview> | Overview): Promise<void> => {
     try {
       const overview = await read;
@@ -34,7 +35,7 @@ export function openOverview(known: Overview | null): View {
         renderCards(overview),
         renderNotices(overview),
       );
-      fill(table, ...renderTable(overview));
+      table.show(overview.conversations);
       if (overview.status.messages > 0) fill(plot, renderGrowth(await readGrowth()));
     } catch (error) {
       fill(cards, renderFailure(error));
@@ -128,95 +129,7 @@ function renderGrowth({ points, counted, conversations }: GrowthResult): HTMLEle
         },
       ],
       describeX: (index) => formatTime(points[index]?.at ?? null),
-      axis: axis.flatMap((point) => (point ? formatDay(point.at) : [])),
+      axis: labelTimes(axis.flatMap((point) => (point ? point.at : []))),
     }),
-  );
-}
-
-const TITLES: readonly (readonly [title: string, className?: string])[] = [
-  ["Id", "number"],
-  ["Session"],
-  ["Owner"],
-  ["Messages", "number"],
-  ["Summaries", "number"],
-  ["In context", "number"],
-  ["Last message"],
-  ["State"],
-  ["Look at"],
-];
-
-function renderTable({ conversations }: Overview): HTMLElement[] {
-  const body = h("tbody", {}, ...conversations.items.map(renderRow));
-  const more = h("button", { type: "button", class: "more" }, "More conversations");
-  let next = conversations.next;
-  more.hidden = next === null;
-  more.addEventListener("click", () => {
-    if (next === null) return;
-    const add = (page: Overview["conversations"]): void => {
-      next = page.next;
-      more.hidden = next === null;
-      body.append(...page.items.map(renderRow));
-    };
-    void whenRead(listConversations(next), add, (failure) => more.after(failure));
-  });
-  return [
-    h("h2", {}, "Conversations"),
-    h(
-      "div",
-      { class: "scroll-x", tabindex: 0, role: "group", "aria-label": "Conversations" },
-      h(
-        "table",
-        {},
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            ...TITLES.map(([title, className]) => h("th", { scope: "col", class: className }, title)),
-          ),
-        ),
-        body,
-      ),
-    ),
-    more,
-  ];
-}
-
-/** How many of its messages the context says nothing of, and why. */
-function renderLeftOut({ counts }: CountedConversation): HTMLElement[] {
-  const reasons = [
-    ...Object.entries(counts.hidden).filter(([, count]) => count > 0),
-    ...(counts.beforeBoundary > 0 ? [["before a boundary", counts.beforeBoundary] as const] : []),
-  ].map(([reason, count]) => `${formatCount(count)} ${reason}`);
-  const leftOut = counts.hiddenMessages + counts.beforeBoundary;
-  if (leftOut === 0) return [];
-  return [h("small", { class: "left-out" }, `${formatCount(leftOut)} hidden: ${reasons.join(", ")}`)];
-}
-
-function renderRow(row: CountedConversation): HTMLElement {
-  const id = row.conversationId;
-  const state =
-    row.archivedAt === null
-      ? "active"
-      : `archived${row.archiveCause === null ? "" : ` (${row.archiveCause})`}`;
-  return h(
-    "tr",
-    {},
-    h("td", { class: "number" }, id),
-    h("td", { class: "wide" }, h("a", { href: `#/conversation/${id}` }, ...textNodes(row.heading))),
-    h("td", {}, ...textNodes(row.owner)),
-    h("td", { class: "number" }, formatCount(row.counts.messages), ...renderLeftOut(row)),
-    h("td", { class: "number" }, formatCount(row.summaries)),
-    h("td", { class: "number" }, formatShort(row.shownTokens)),
-    h("td", {}, formatTime(row.lastAt)),
-    h("td", {}, h("span", { class: row.archivedAt === null ? "state on" : "state" }, ...textNodes(state))),
-    h(
-      "td",
-      {},
-      ...["graph", "context", "timeline"].map((view) =>
-        h("a", { class: "button-link", href: `#/${view}/${id}` }, view),
-      ),
-    ),
   );
 }

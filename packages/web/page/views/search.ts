@@ -4,7 +4,7 @@ import type { AskResult, SearchReply } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
 import { countOf, formatCount, formatTime } from "../format.ts";
-import { renderFailure, renderHead, renderLoading, whenRead } from "../view.ts";
+import { describeOrigin, renderFailure, renderHead, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 
 type Hit = SearchReply["hits"][number];
@@ -91,7 +91,7 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
       else {
         const ask = (after?: string): Promise<SearchReply> =>
           search({ q, mode: mode.value, scope: scope.value, limit: HITS, after, ...where });
-        fill(results, ...renderAnswer(await ask(), ask));
+        fill(results, ...renderAnswer(await ask(), ask, mode.value === "regex" ? "" : q));
       }
     } catch (error) {
       fill(results, renderFailure(error));
@@ -127,8 +127,13 @@ function choose(
   );
 }
 
-function renderAnswer(answer: SearchReply, ask: (after?: string) => Promise<SearchReply>): Child[] {
-  const list = h("ol", { class: "hits" }, ...answer.hits.map((hit) => renderHit(hit, answer.rule)));
+/** `words` are marked where a hit is opened. */
+function renderAnswer(
+  answer: SearchReply,
+  ask: (after?: string) => Promise<SearchReply>,
+  words: string,
+): Child[] {
+  const list = h("ol", { class: "hits" }, ...renderHits(answer, words));
   const total = `${answer.isTotalExact ? "" : "At least "}${countOf(answer.total, "hit")}`;
   const took = `${answer.tookMs.toFixed(0)} ms`;
   return [
@@ -141,7 +146,7 @@ function renderAnswer(answer: SearchReply, ask: (after?: string) => Promise<Sear
     ),
     ...answer.notes.map((note) => h("p", { class: "note" }, ...textNodes(note))),
     list,
-    renderMore(answer.next, list, ask),
+    renderMore(answer.next, list, ask, words),
   ];
 }
 
@@ -149,14 +154,15 @@ function renderMore(
   next: string | null,
   list: HTMLElement,
   ask: (after?: string) => Promise<SearchReply>,
+  words: string,
 ): HTMLElement | null {
   if (next === null) return null;
   const button = h("button", { type: "button", class: "more" }, "More");
   button.addEventListener("click", () => {
     button.disabled = true;
     const add = (answer: SearchReply): void => {
-      list.append(...answer.hits.map((hit) => renderHit(hit, answer.rule)));
-      const more = renderMore(answer.next, list, ask);
+      list.append(...renderHits(answer, words));
+      const more = renderMore(answer.next, list, ask, words);
       if (more) button.replaceWith(more);
       else button.remove();
     };
@@ -165,7 +171,22 @@ function renderMore(
   return button;
 }
 
-function renderHit(hit: Hit, rule: SearchReply["rule"]): HTMLElement {
+function renderHits({ hits, conversations, rule }: SearchReply, words: string): HTMLElement[] {
+  const known = new Map(conversations?.map((row) => [row.conversationId, row]));
+  return hits.map((hit) => renderHit(hit, known.get(hit.conversationId), rule, words));
+}
+
+type Found = NonNullable<SearchReply["conversations"]>[number];
+
+/** What it was found in comes first, as a link that opens it at the hit. */
+function renderHit(
+  hit: Hit,
+  found: Found | undefined,
+  rule: SearchReply["rule"],
+  words: string,
+): HTMLElement {
+  const address = `#${hit.id}${hit.type === "message" && words !== "" ? `?${new URLSearchParams({ q: words })}` : ""}`;
+  const title = found?.heading ?? found?.title ?? `conversation ${formatCount(hit.conversationId)}`;
   const what =
     hit.type === "message"
       ? hit.role
@@ -178,13 +199,20 @@ function renderHit(hit: Hit, rule: SearchReply["rule"]): HTMLElement {
     h(
       "header",
       {},
+      hit.type === "file"
+        ? h("b", { class: "title" }, ...textNodes(title))
+        : h("a", { class: "title", href: address }, ...textNodes(title)),
+    ),
+    h(
+      "header",
+      { class: "faint" },
+      found !== undefined && h("span", {}, ...textNodes(describeOrigin(found).join(" · "))),
       h("span", { class: "role" }, ...textNodes(what)),
+      h("time", {}, formatTime(hit.type === "summary" ? hit.latestAt : hit.createdAt)),
+      ...listFinders(hit, rule).map((finder) => h("span", { class: "tag", title: "what found it" }, finder)),
       hit.type === "file"
         ? h("span", { class: "id" }, hit.id)
-        : h("a", { class: "id", href: `#${hit.id}` }, hit.id),
-      h("time", {}, formatTime(hit.type === "summary" ? hit.latestAt : hit.createdAt)),
-      h("span", { class: "faint" }, `conversation ${formatCount(hit.conversationId)}`),
-      ...listFinders(hit, rule).map((finder) => h("span", { class: "tag", title: "what found it" }, finder)),
+        : h("a", { class: "id", href: address }, hit.id),
     ),
     h("p", { class: "prose" }, ...markRanges(hit.snippet, hit.ranges)),
   );

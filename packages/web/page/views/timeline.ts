@@ -2,7 +2,15 @@
 import { readSpend, readTimeline } from "../api.ts";
 import type { Compaction, SpendResult, TimelineResult } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
-import { countOf, formatCount, formatDay, formatFactor, formatShort, formatTime } from "../format.ts";
+import {
+  countOf,
+  formatCount,
+  formatDay,
+  formatFactor,
+  formatShort,
+  formatTime,
+  labelTimes,
+} from "../format.ts";
 import { drawBars, drawLines } from "../plot.ts";
 import { renderCard, renderFailure, renderHead, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
@@ -33,7 +41,7 @@ function renderTimeline(timeline: TimelineResult): HTMLElement[] {
   const highest = points.reduce((most, { contextTokens }) => Math.max(most, contextTokens), 0);
   const summaries = compactions.reduce((sum, compaction) => sum + compaction.summaries, 0);
   return [
-    renderHead("Timeline", ...textNodes(conversation.sessionKey)),
+    renderHead("Timeline", ...textNodes(conversation.heading)),
     h(
       "dl",
       { class: "cards" },
@@ -89,7 +97,7 @@ function drawGrowth({ points, compactions }: TimelineResult): HTMLElement {
     markName: "compaction",
     describeX: (index) =>
       `message ${formatCount((points[index]?.index ?? 0) + 1)}, ${formatTime(points[index]?.at ?? null)}`,
-    axis: axis.flatMap((point) => (point ? formatDay(point.at) : [])),
+    axis: labelTimes(axis.flatMap((point) => (point ? point.at : []))),
   });
 }
 

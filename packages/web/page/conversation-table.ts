@@ -1,0 +1,271 @@
+/**
+ * The conversations of the archive by name: what each was about, where, with which agent and when; the newest first. Project and agent narrow the
+ * list on the server, words narrow what is listed; Enter looks for the words in all that was said. Ids come last.
+ */
+import { listConversations } from "./api.ts";
+import type { CountedConversation, Page } from "./api.ts";
+import { debounce, fill, h, textNodes } from "./dom.ts";
+import type { Child } from "./dom.ts";
+import { countOf, formatCount, formatShort, formatTime, nameProject } from "./format.ts";
+import { describeOrigin, renderFailure } from "./view.ts";
+
+/** Rows that are drawn before somebody asks for more. */
+const SHOWN_AT_FIRST = 25;
+/** Words narrow at most this many; the search has no such limit. */
+const MAX_NARROWED = 5_000;
+
+const TITLES: readonly (readonly [title: string, className?: string])[] = [
+  ["Conversation"],
+  ["Last message"],
+  ["Messages", "number minor"],
+  ["Summaries", "number minor"],
+  ["In context", "number"],
+  ["Id", "number minor"],
+];
+
+export class ConversationTable {
+  readonly element: HTMLElement;
+  readonly #words = h("input", {
+    type: "search",
+    name: "q",
+    placeholder: "What was it about?",
+    "aria-label": "Find a conversation",
+  });
+  readonly #project = h("select", { name: "project", "aria-label": "Project" });
+  readonly #agent = h("select", { name: "agent", "aria-label": "Agent" });
+  readonly #says = h("p", { class: "faint", role: "status" });
+  readonly #body = h("tbody", {});
+  readonly #more = h("button", { type: "button", class: "more" }, "More conversations");
+  readonly #projects = new Set<string>();
+  readonly #agents = new Set<string>();
+  #rows: readonly CountedConversation[] = [];
+  #next: string | null = null;
+  #shown = SHOWN_AT_FIRST;
+
+  constructor(query: URLSearchParams) {
+    this.#words.value = query.get("q") ?? "";
+    for (const [set, name] of [
+      [this.#projects, "project"],
+      [this.#agents, "agent"],
+    ] as const)
+      if (query.get(name)) set.add(query.get(name) ?? "");
+    this.#renderChoices(query.get("project") ?? "", query.get("agent") ?? "");
+    this.element = this.#render();
+  }
+
+  #render(): HTMLElement {
+    const form = h(
+      "form",
+      { class: "toolbar find", role: "search" },
+      this.#words,
+      this.#project,
+      this.#agent,
+      h("button", { type: "submit", class: "primary" }, "Search all that was said"),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const q = this.#words.value.trim();
+      if (q !== "") location.hash = `#/search?${new URLSearchParams({ q })}`;
+    });
+    const narrow = debounce(() => void this.#narrow(), 120);
+    this.#words.addEventListener("input", () => narrow());
+    for (const choice of [this.#project, this.#agent])
+      choice.addEventListener("change", () => void this.#load());
+    this.#more.addEventListener("click", () => void this.#showMore());
+    return h(
+      "section",
+      { "aria-label": "Conversations" },
+      h("h2", {}, "Conversations"),
+      form,
+      this.#says,
+      h(
+        "div",
+        { class: "scroll-x", tabindex: 0, role: "group", "aria-label": "Conversations" },
+        h(
+          "table",
+          { class: "conversations" },
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              ...TITLES.map(([title, className]) => h("th", { scope: "col", class: className }, title)),
+            ),
+          ),
+          this.#body,
+        ),
+      ),
+      this.#more,
+    );
+  }
+
+  /** The first page of all of them, which the overview has read. */
+  show(page: Page<CountedConversation>): void {
+    this.#learn(page.items);
+    if (this.#isNarrowed()) void this.#load();
+    else this.#take(page);
+  }
+
+  #isNarrowed(): boolean {
+    return this.#project.value !== "" || this.#agent.value !== "";
+  }
+
+  #take(page: Page<CountedConversation>): void {
+    this.#rows = page.items;
+    this.#next = page.next;
+    void this.#narrow();
+  }
+
+  async #load(): Promise<void> {
+    this.#shown = SHOWN_AT_FIRST;
+    try {
+      this.#take(await listConversations(this.#choice()));
+    } catch (error) {
+      fill(this.#says, renderFailure(error));
+    }
+  }
+
+  #choice(): Readonly<Record<string, string | undefined>> {
+    return { project: this.#project.value || undefined, agent: this.#agent.value || undefined };
+  }
+
+  async #readNext(): Promise<void> {
+    if (this.#next === null) return;
+    const page = await listConversations({ ...this.#choice(), after: this.#next });
+    this.#next = page.next;
+    this.#rows = [...this.#rows, ...page.items];
+    this.#learn(page.items);
+  }
+
+  async #showMore(): Promise<void> {
+    this.#more.disabled = true;
+    this.#shown += 200;
+    try {
+      if (this.#shown > this.#rows.length) await this.#readNext();
+    } catch (error) {
+      fill(this.#says, renderFailure(error));
+    }
+    this.#more.disabled = false;
+    await this.#narrow();
+  }
+
+  async #narrow(): Promise<void> {
+    const words = this.#words.value.trim();
+    this.#remember(words);
+    try {
+      while (words !== "" && this.#next !== null && this.#rows.length < MAX_NARROWED) await this.#readNext();
+    } catch (error) {
+      return fill(this.#says, renderFailure(error));
+    }
+    if (words !== this.#words.value.trim()) return;
+    const found = this.#rows.filter((row) => holds(row, words));
+    fill(this.#body, ...found.slice(0, this.#shown).map(renderRow));
+    this.#more.hidden = found.length <= this.#shown && this.#next === null;
+    fill(this.#says, ...this.#describe(words, found.length));
+  }
+
+  #describe(words: string, count: number): Child[] {
+    const total = this.#next === null ? countOf(count, "conversation") : `${formatCount(count)} or more`;
+    if (words === "") return this.#isNarrowed() ? [total] : [];
+    return [
+      `${count === 0 ? "No conversation has" : `${total} with`} “`,
+      ...textNodes(words),
+      "” in the title, project, branch or tags. ",
+      h("a", { href: `#/search?${new URLSearchParams({ q: words })}` }, "Search all that was said"),
+    ];
+  }
+
+  /** Every choice has an address, without a step of its own in the history. */
+  #remember(q: string): void {
+    if (!/^#\/overview|^$/.test(location.hash)) return;
+    const pairs = Object.entries({ q, project: this.#project.value, agent: this.#agent.value });
+    const query = new URLSearchParams(pairs.filter(([, value]) => value !== "")).toString();
+    if (query !== "" || location.hash.includes("?"))
+      history.replaceState(history.state, "", query === "" ? "#/overview" : `#/overview?${query}`);
+  }
+
+  #learn(rows: readonly CountedConversation[]): void {
+    for (const { project, agent } of rows) {
+      if (project !== null) this.#projects.add(project);
+      if (agent !== null) this.#agents.add(agent);
+    }
+    this.#renderChoices(this.#project.value, this.#agent.value);
+  }
+
+  #renderChoices(project: string, agent: string): void {
+    fillChoice(this.#project, "Any project", this.#projects, project, nameProject);
+    fillChoice(this.#agent, "Any agent", this.#agents, agent, (name) => name);
+  }
+}
+
+function fillChoice(
+  select: HTMLSelectElement,
+  any: string,
+  values: ReadonlySet<string>,
+  chosen: string,
+  nameOf: (value: string) => string,
+): void {
+  const options = [...values]
+    .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
+    .map((value) => h("option", { value, title: value }, nameOf(value)));
+  fill(select, h("option", { value: "" }, any), ...options);
+  select.value = chosen;
+  // One value alone leaves nothing to choose.
+  select.hidden = values.size < 2 && chosen === "";
+}
+
+/** Every word, anywhere in what the row says. */
+function holds(row: CountedConversation, words: string): boolean {
+  const text = [row.heading, row.project, row.agent, row.branch, row.model, row.sessionKey, ...row.tags]
+    .join(" ")
+    .toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+/** How many of its messages the context says nothing of, and why. */
+function describeLeftOut({ counts }: CountedConversation): string | undefined {
+  const reasons = [
+    ...Object.entries(counts.hidden).filter(([, count]) => count > 0),
+    ...(counts.beforeBoundary > 0 ? [["before a boundary", counts.beforeBoundary] as const] : []),
+  ].map(([reason, count]) => `${formatCount(count)} ${reason}`);
+  const leftOut = counts.hiddenMessages + counts.beforeBoundary;
+  return leftOut === 0 ? undefined : `${formatCount(leftOut)} hidden: ${reasons.join(", ")}`;
+}
+
+function renderRow(row: CountedConversation): HTMLElement {
+  const id = row.conversationId;
+  const leftOut = describeLeftOut(row);
+  const state =
+    row.archivedAt === null ? [] : [`archived${row.archiveCause ? ` (${row.archiveCause})` : ""}`];
+  return h(
+    "tr",
+    {},
+    h(
+      "td",
+      { class: "wide" },
+      h("a", { class: "title", href: `#/conversation/${id}` }, ...textNodes(row.heading)),
+      h(
+        "small",
+        {},
+        ...textNodes(
+          [...(row.pinnedAt === null ? [] : ["pinned"]), ...describeOrigin(row), ...state].join(" · "),
+        ),
+        ...row.tags.map((tag) => h("span", { class: "tag" }, ...textNodes(tag))),
+      ),
+    ),
+    h(
+      "td",
+      {},
+      formatTime(row.lastAt),
+      row.firstAt !== null && h("small", {}, `from ${formatTime(row.firstAt)}`),
+    ),
+    h("td", { class: "number minor", title: leftOut }, formatCount(row.counts.messages)),
+    h("td", { class: "number minor" }, formatCount(row.summaries)),
+    h("td", { class: "number" }, formatShort(row.shownTokens)),
+    h("td", { class: "number minor" }, id),
+  );
+}

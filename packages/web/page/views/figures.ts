@@ -1,0 +1,165 @@
+/** Figures: what the agents did, from their own transcripts. Day by day as plots; by model, project, agent or tool as a table. */
+import { readStats } from "../api.ts";
+import type { StatsGroup, StatsGrouping, StatsReply } from "../api.ts";
+import { fill, h, textNodes } from "../dom.ts";
+import { countOf, formatCount, formatHours, formatShare, formatShort, nameProject } from "../format.ts";
+import { drawBars } from "../plot.ts";
+import { renderCard, renderFailure, renderHead, renderLoading } from "../view.ts";
+import type { View } from "../view.ts";
+
+const REST_MS = 10_000;
+const SHOWN_DAYS = 90;
+
+const GROUPINGS: readonly (readonly [by: StatsGrouping, says: string])[] = [
+  ["model", "Model"],
+  ["project", "Project"],
+  ["agent", "Agent"],
+  ["tool", "Tool"],
+  ["day", "Day"],
+];
+
+export function openFigures(query: URLSearchParams): View {
+  const chosen = GROUPINGS.find(([by]) => by === query.get("by"))?.[0] ?? "model";
+  const body = h("div", {}, renderLoading("the transcripts"));
+  const element = h(
+    "section",
+    { class: "view", "aria-label": "Figures" },
+    renderHead("Figures", "what your agents did, from their own transcripts"),
+    body,
+  );
+  const load = async (): Promise<void> => {
+    try {
+      fill(body, ...renderFigures(await readStats(chosen)));
+    } catch (error) {
+      fill(body, renderFailure(error));
+    }
+  };
+  void load();
+  return { element, restMs: REST_MS, refresh: () => void load() };
+}
+
+const tokensIn = (group: StatsGroup): number =>
+  group.inputTokens + group.cacheReadTokens + group.cacheWriteTokens;
+
+function renderFigures({ days, result, own }: StatsReply): HTMLElement[] {
+  const { total, groups, by } = result;
+  if (groups.length === 0)
+    return [h("p", { class: "empty" }, "Nothing yet. lcm import stores the transcripts of your agents.")];
+  const dated = days.filter((day) => day.key !== null).slice(-SHOWN_DAYS);
+  return [
+    h(
+      "dl",
+      { class: "cards" },
+      renderCard("Requests", formatCount(total.requests), `${countOf(total.prompts, "prompt")} of yours`),
+      renderCard(
+        "Tokens in",
+        formatShort(tokensIn(total)),
+        `${formatShare(total.cacheReadTokens, tokensIn(total))} from a cache`,
+      ),
+      renderCard("Tokens out", formatShort(total.outputTokens), "written by models"),
+      renderCard(
+        "Tool calls",
+        formatCount(total.toolCalls),
+        `${countOf(total.errors, "error")} (${formatShare(total.errors, total.toolCalls)})`,
+      ),
+      renderCard("Hours", formatHours(total.activeMs), countOf(total.conversations, "conversation")),
+      renderCard(
+        "Our own summaries",
+        own === null ? "nothing" : formatShort(own.inputTokens + own.outputTokens),
+        own === null ? "no model was called" : `tokens in ${countOf(own.calls, "call")}`,
+      ),
+    ),
+    h(
+      "div",
+      { class: "plots" },
+      renderPlot("Tokens in, by day", dated, tokensIn, formatShort),
+      renderPlot("Tokens out, by day", dated, (day) => day.outputTokens, formatShort),
+      renderPlot(
+        "Hours, by day",
+        dated,
+        (day) => day.activeMs / 3_600_000,
+        (hours) => hours.toFixed(1),
+      ),
+      renderPlot("Tool calls, by day", dated, (day) => day.toolCalls, formatShort),
+    ),
+    h("h2", {}, "By"),
+    h(
+      "p",
+      { class: "choices" },
+      ...GROUPINGS.map(([name, says]) =>
+        h("a", { href: `#/figures?by=${name}`, "aria-current": name === by ? "true" : undefined }, says),
+      ),
+    ),
+    renderTable(groups, total, by),
+  ];
+}
+
+function renderPlot(
+  title: string,
+  days: readonly StatsGroup[],
+  valueOf: (day: StatsGroup) => number,
+  format: (value: number) => string,
+): HTMLElement {
+  const bars = days.map((day) => ({
+    name: (day.key ?? "").slice(5),
+    value: valueOf(day),
+    says: `${day.key}: ${format(valueOf(day))}`,
+  }));
+  return h(
+    "section",
+    { "aria-label": title },
+    h("h2", {}, title),
+    drawBars({ label: `${title}, on ${countOf(days.length, "day")}`, bars, width: 560 }),
+  );
+}
+
+type Column = readonly [title: string, valueOf: (group: StatsGroup) => string];
+
+const CONVERSATIONS: Column = ["Conversations", (group) => formatCount(group.conversations)];
+const CALLS: readonly Column[] = [
+  ["Tool calls", (group) => formatCount(group.toolCalls)],
+  ["Errors", (group) => formatCount(group.errors)],
+];
+const COLUMNS: readonly Column[] = [
+  ["Requests", (group) => formatCount(group.requests)],
+  ["Tokens in", (group) => formatShort(tokensIn(group))],
+  ["Cached", (group) => formatShare(group.cacheReadTokens, tokensIn(group))],
+  ["Tokens out", (group) => formatShort(group.outputTokens)],
+  ...CALLS,
+  ["Hours", (group) => formatHours(group.activeMs)],
+  CONVERSATIONS,
+];
+
+function renderTable(groups: readonly StatsGroup[], total: StatsGroup, by: StatsGrouping): HTMLElement {
+  const columns = by === "tool" ? [...CALLS, CONVERSATIONS] : COLUMNS;
+  const nameOf = ({ key }: StatsGroup): string =>
+    key === null ? "unknown" : by === "project" ? nameProject(key) : key;
+  const row = (name: string, group: StatsGroup): HTMLElement =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row", class: "wide", title: group.key ?? undefined }, ...textNodes(name)),
+      ...columns.map(([, valueOf]) => h("td", { class: "number" }, valueOf(group))),
+    );
+  const says = GROUPINGS.find(([name]) => name === by)?.[1] ?? by;
+  return h(
+    "div",
+    { class: "scroll-x", tabindex: 0, role: "group", "aria-label": `Figures by ${by}` },
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, says),
+          ...columns.map(([title]) => h("th", { scope: "col", class: "number" }, title)),
+        ),
+      ),
+      h("tbody", {}, ...groups.map((group) => row(nameOf(group), group))),
+      h("tfoot", {}, row("all", total)),
+    ),
+  );
+}
