@@ -198,6 +198,14 @@ test("raw bytes are never wrapped in JSON", async () => {
   expect(parseError(result).hint).toContain("--raw");
 });
 
+test("a file of prices that cannot be read is named", async () => {
+  for (const path of [at("absent.json"), at("directory")]) {
+    const result = await run(["stats", "--prices", path, "--json", "--db", database]);
+    expect(parseError(result)).toMatchObject({ code: "not_found" });
+    expect(parseError(result).message).toContain(path);
+  }
+});
+
 test("a bad setting stops every command with status 4 before anything is opened", async () => {
   const result = await run(["status", "--db", database, "--json"], { env: { LCM_FRESH_TAIL_COUNT: "-3" } });
   expect(result.status).toBe(4);

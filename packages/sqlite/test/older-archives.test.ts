@@ -103,6 +103,20 @@ describe.each(listArchiveVersions())("an archive of schema %i", (version) => {
   });
 });
 
+test("a damaged message does not keep an archive from being upgraded", async () => {
+  using folder = makeTemporaryFolder();
+  const database = folder.file("lcm.db");
+  writeOlderArchive(21, database);
+  const editor = new DatabaseSync(database);
+  editor.exec(`UPDATE sessions SET cursor = '{"import": "claude-code"}'`);
+  editor.exec("UPDATE conversations SET created_at = 1");
+  editor.exec("UPDATE messages SET encoding = 1, body = x'001122' WHERE message_id = 5");
+  editor.close();
+  const engine = await openEngine({ database, thread: false });
+  expect((await engine.verify()).problems.map(({ id }) => id)).toContain("msg_5");
+  await engine.close();
+});
+
 test("an edit that somebody made before an upgrade is still found after it", async () => {
   using folder = makeTemporaryFolder();
   const database = folder.file("lcm.db");

@@ -60,8 +60,6 @@ type Sums = { -readonly [K in keyof AgentFigures]: number };
 interface Entry {
   readonly day: string | null;
   readonly model: string | null;
-  /** When it began; null where nobody knows. */
-  readonly at: number | null;
   readonly sums: Sums;
   readonly tools: Map<string, { calls: number; errors: number }>;
 }
@@ -97,8 +95,8 @@ export async function stats(engine: EngineState, request: StatsRequest = {}): Pr
   const total = new Group();
   for await (const row of listAll(engine.store, request)) {
     request.signal?.throwIfAborted();
-    for (const entry of await countOnce(engine, row)) {
-      if (!isWanted(entry, request)) continue;
+    for (const entry of await countOnce(engine, row, request)) {
+      if (request.model !== undefined && request.model !== entry.model) continue;
       total.add(row.conversationId, entry.sums);
       groupOf(models, entry.model).add(row.conversationId, entry.sums);
       if (by === "tool") addTools(groups, row.conversationId, entry);
@@ -148,11 +146,10 @@ function keyOf(by: Exclude<StatsGrouping, "tool">, row: ConversationRow, entry: 
   return row[by];
 }
 
-function isWanted({ at, model }: Entry, request: StatsRequest): boolean {
-  const { since = -Infinity, before = Infinity } = request;
-  const isInTime =
-    at === null ? request.since === undefined && request.before === undefined : at >= since && at < before;
-  return isInTime && (request.model === undefined || request.model === model);
+/** Whether a message is of the time asked for; one whose time nobody knows only counts where no time was asked for. */
+function makeTimeFilter({ since, before }: StatsRequest): (at: number | null) => boolean {
+  if (since === undefined && before === undefined) return () => true;
+  return (at) => at !== null && at >= (since ?? -Infinity) && at < (before ?? Infinity);
 }
 
 async function* listAll(store: Store, request: StatsRequest): AsyncGenerator<ConversationRow> {
@@ -165,25 +162,33 @@ async function* listAll(store: Store, request: StatsRequest): AsyncGenerator<Con
   }
 }
 
-async function countOnce(engine: EngineState, row: ConversationRow): Promise<readonly Entry[]> {
+async function countOnce(
+  engine: EngineState,
+  row: ConversationRow,
+  request: StatsRequest,
+): Promise<readonly Entry[]> {
+  const { since, before } = request;
+  // Nothing of it is of that time, so its messages need not be read.
+  if (since !== undefined && (row.lastAt ?? -Infinity) < since) return [];
   const { store } = engine;
   let known = counted.get(store);
   if (known === undefined) counted.set(store, (known = new Map()));
-  const state = `${row.messages} ${row.lastAt} ${row.arrivalBytes}`;
+  const state = `${row.messages} ${row.lastAt} ${row.arrivalBytes} ${since} ${before}`;
   const found = known.get(row.conversationId);
   if (found?.state === state) return found.entries;
-  const entries = await countConversation(store, row, engine.settings.timezone);
+  const clock = zoneClock(engine.settings.timezone);
+  const count = new ConversationCount(row.model, (at) => clock.split(at).date, makeTimeFilter(request));
+  await countConversation(store, row, count);
+  const { entries } = count;
   known.set(row.conversationId, { state, entries });
   return entries;
 }
 
 async function countConversation(
   store: Store,
-  { conversationId, model }: ConversationRow,
-  timeZone: string,
-): Promise<Entry[]> {
-  const clock = zoneClock(timeZone);
-  const count = new ConversationCount(model, (at) => clock.split(at).date);
+  { conversationId }: ConversationRow,
+  count: ConversationCount,
+): Promise<void> {
   for (let after: string | null = null; ;) {
     const page = await store.listMessages({
       conversationId,
@@ -199,13 +204,14 @@ async function countConversation(
       const bytes = bytesOf.get(row.messageId);
       if (bytes !== undefined) count.add(row, readFigures(bytes));
     }
-    if (page.next === null) return count.entries;
+    if (page.next === null) return;
     after = page.next;
   }
 }
 
 class ConversationCount {
   readonly #dayOf: (at: number) => string;
+  readonly #isWanted: (at: number | null) => boolean;
   readonly #entries = new Map<string, Entry>();
   readonly #answers = new Map<string, ReportedUsage>();
   readonly #callNames = new Map<string, string>();
@@ -213,9 +219,10 @@ class ConversationCount {
   #model: string | null;
   #lastAt: number | null = null;
 
-  constructor(model: string | null, dayOf: (at: number) => string) {
+  constructor(model: string | null, dayOf: (at: number) => string, isWanted: (at: number | null) => boolean) {
     this.#model = model;
     this.#dayOf = dayOf;
+    this.#isWanted = isWanted;
   }
 
   get entries(): Entry[] {
@@ -226,7 +233,9 @@ class ConversationCount {
     const { model, usage, toolCalls, failed } = figures;
     // What a host made up itself has a name in brackets for a model.
     if (model !== null && !model.startsWith("<")) this.#model = model;
-    const { sums, tools } = this.#entryOf(row);
+    // What is not wanted still tells of what follows: its model, its calls, and the usage it reported already.
+    const at = row.isDated || this.#lastAt !== null ? row.createdAt : null;
+    const { sums, tools } = this.#isWanted(at) ? this.#entryOf(at) : makeEntry(null, null);
     sums.activeMs += this.#readPause(row);
     if (figures.isPrompt && row.hidden.length === 0) sums.prompts += 1;
     sums.toolCalls += toolCalls.length;
@@ -254,23 +263,21 @@ class ConversationCount {
     return pause > 0 && pause <= PAUSE_MS ? pause : 0;
   }
 
-  #entryOf({ createdAt, isDated }: MessageRow): Entry {
-    const day = isDated || this.#lastAt !== null ? this.#dayOf(createdAt) : null;
+  #entryOf(at: number | null): Entry {
+    const day = at === null ? null : this.#dayOf(at);
     const name = JSON.stringify([day, this.#model]);
     let entry = this.#entries.get(name);
-    if (entry === undefined) {
-      entry = {
-        day,
-        model: this.#model,
-        at: day === null ? null : createdAt,
-        sums: { ...NO_SUMS },
-        tools: new Map(),
-      };
-      this.#entries.set(name, entry);
-    }
+    if (entry === undefined) this.#entries.set(name, (entry = makeEntry(day, this.#model)));
     return entry;
   }
 }
+
+const makeEntry = (day: string | null, model: string | null): Entry => ({
+  day,
+  model,
+  sums: { ...NO_SUMS },
+  tools: new Map(),
+});
 
 function countTool(tools: Entry["tools"], name: string): { calls: number; errors: number } {
   let tool = tools.get(name);

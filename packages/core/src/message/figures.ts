@@ -4,7 +4,7 @@
  */
 import type { ReportedUsage } from "../model/message.ts";
 import { isObject, parseObject } from "../text/json-object.ts";
-import { viewForModel } from "./normalize.ts";
+import { readUsage, viewForModel } from "./normalize.ts";
 
 export interface MessageFigures {
   /** Names the answer: a host that writes one in several rows repeats its usage in each. */
@@ -42,11 +42,6 @@ function readUsageEvent(arrival: Uint8Array): ReportedUsage | null {
   const info = isObject(payload) ? payload["info"] : undefined;
   const usage = isObject(info) ? info["last_token_usage"] : undefined;
   if (!isObject(usage)) return null;
-  const count = (key: string): number => (typeof usage[key] === "number" ? usage[key] : 0);
-  const cached = count("cached_input_tokens");
-  return {
-    inputTokens: Math.max(0, count("input_tokens") - cached),
-    outputTokens: count("output_tokens"),
-    cacheReadTokens: cached,
-  };
+  const details = { cached_tokens: usage["cached_input_tokens"] };
+  return readUsage({ ...usage, input_tokens_details: details }) ?? null;
 }

@@ -310,7 +310,7 @@ function readModel(message: JsonObject): ModelIdentity | undefined {
 }
 
 /** Usage in one meaning: `inputTokens` are those that came from no cache, as Anthropic and pi count. */
-function readUsage(usage: unknown): ReportedUsage | undefined {
+export function readUsage(usage: unknown): ReportedUsage | undefined {
   if (!isObject(usage)) return undefined;
   const details = usage["prompt_tokens_details"] ?? usage["input_tokens_details"];
   const cachedInside = isObject(details) ? firstCount(details, "cached_tokens") : undefined;
@@ -326,10 +326,14 @@ function readUsage(usage: unknown): ReportedUsage | undefined {
   return (input ?? output ?? cacheRead ?? cacheWrite) === undefined ? undefined : reported;
 }
 
+/** No request takes more tokens. Sums of all messages stay whole numbers that a database can store, whatever a transcript says. */
+const MAX_COUNT = 1e12;
+
 function firstCount(object: JsonObject, ...keys: readonly string[]): number | undefined {
   for (const key of keys) {
     const value = object[key];
-    if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value;
+    if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_COUNT)
+      return value;
   }
   return undefined;
 }

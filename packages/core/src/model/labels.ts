@@ -29,9 +29,13 @@ const MAX_NAME_LENGTH = 200;
 const MAX_TAG_LENGTH = 50;
 const MAX_TAGS = 50;
 
-/** On one line, without spaces at its ends. */
+/** On one line, without spaces at its ends, and without what could steer a terminal. */
 const tidy = (text: string, length: number): string =>
-  text.replaceAll("\0", "").replaceAll(/\s+/gu, " ").trim().slice(0, length).toWellFormed();
+  text
+    .replaceAll(/[\s\p{Cc}]+/gu, " ")
+    .trim()
+    .slice(0, length)
+    .toWellFormed();
 
 /** The labels after a request. Tags are sorted, in small letters, and each is there once. */
 export function updateLabels(known: Labels, update: LabelUpdate, now: number): Labels {

@@ -59,6 +59,28 @@ test("adds up tokens, cache, tools, errors and hours by day, model and tool", as
   expect((await engine.stats({})).total.outputTokens).toBe(13);
 });
 
+test("counts what lies in the time asked for, also from the middle of a day", async () => {
+  const engine = await openTestEngine();
+  const timed = (eventId: string, at: number, message: object) => ({
+    eventId,
+    message: { ...message, timestamp: new Date(at).toISOString() },
+  });
+  const session = { key: "k", id: "s", owner: "main" };
+  await engine.ingest({
+    session,
+    messages: [
+      timed("e0", DAY, answer("a1", 2, { content: [call] })),
+      timed("e1", DAY + 3_600_000, { message: { role: "user", content: [failed] } }),
+      timed("e2", DAY + 3_600_001, answer("a2", 5)),
+      timed("e3", DAY + 7_200_000, answer("a3", 11)),
+    ],
+  });
+  const ask = { since: DAY + 3_600_000, before: DAY + 7_200_000 };
+  expect((await engine.stats(ask)).total).toMatchObject({ requests: 1, outputTokens: 5, errors: 1 });
+  expect((await engine.stats({ ...ask, by: "tool" })).groups).toMatchObject([{ key: "Bash", errors: 1 }]);
+  expect((await engine.stats({})).total.outputTokens).toBe(18);
+});
+
 test("a price needs a source and a date; names with a dash behind it count", () => {
   const price = { input: 2, output: 10, source: "https://example.com", date: "2026-11-16" };
   const prices = parsePrices(JSON.stringify({ models: { large: price } }), "prices.json");

@@ -456,6 +456,9 @@ describe("what a message says about itself", () => {
       cacheReadTokens: 80,
     });
     expect(view({ role: "user", usage: {} })).not.toHaveProperty("usage");
+    // Not counts of tokens: they would end sums, and the database refuses them.
+    for (const input of [1.5, 1e308, -1, Number.MAX_SAFE_INTEGER, "12"])
+      expect(view({ role: "assistant", usage: { input, output: 2 } }).usage).toEqual({ outputTokens: 2 });
   });
 });
 

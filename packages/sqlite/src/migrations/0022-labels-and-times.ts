@@ -83,5 +83,15 @@ function markLines(connection: Connection, sessionRef: number, conversationId: n
 function isUndated(row: StoredLine, last: number | null): boolean {
   const isGuess = row.created_at === last || row.created_at >= row.begun_at - AHEAD_MS;
   // Where a payload was cut out, the time may have been cut out with it.
-  return isGuess && row.is_cut === 0 && readOwnTime(decodeBody(row)) === undefined;
+  return isGuess && row.is_cut === 0 && !mayCarryTime(row);
+}
+
+/** A damaged body must not keep the archive from being opened: it keeps its time, and `verify` reports it. */
+function mayCarryTime(row: StoredLine): boolean {
+  try {
+    return readOwnTime(decodeBody(row)) !== undefined;
+  } catch {
+    // Its bytes cannot be read, so nothing is known of its time.
+    return true;
+  }
 }

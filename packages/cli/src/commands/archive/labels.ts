@@ -92,7 +92,7 @@ async function label(invocation: Invocation, conversationId: number, update: Lab
       hint: "lcm conversations list shows every conversation",
     });
   const facts = [
-    ...(row.tags.length === 0 ? [] : [`tags: ${row.tags.join(", ")}`]),
+    ...(row.tags.length === 0 ? [] : [`tags: ${toOneLine(row.tags.join(", "))}`]),
     ...(row.pinnedAt === null ? [] : ["pinned"]),
     ...(row.unlistedAt === null ? [] : ["hidden from lists"]),
   ];

@@ -2,11 +2,13 @@
 import { readFile } from "node:fs/promises";
 import { Option } from "commander";
 import type { Command } from "commander";
+import { EngineError } from "@lossless/core";
 import type { SpendGroup, StatsGroup, StatsGrouping, StatsResult } from "@lossless/core";
 import {
   costOf,
   formatCount,
   formatShare,
+  makePrintable,
   nameProject,
   parsePrices,
   STATS_GROUPINGS,
@@ -81,7 +83,13 @@ async function runStats(invocation: Invocation, options: StatsOptions): Promise<
   });
 }
 
-const readPrices = async (path: string): Promise<Prices> => parsePrices(await readFile(path, "utf8"), path);
+async function readPrices(path: string): Promise<Prices> {
+  const text = await readFile(path, "utf8").catch((error: unknown) => {
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new EngineError("not_found", `cannot read the prices in ${path}: ${cause}`, { cause: error });
+  });
+  return parsePrices(text, path);
+}
 
 interface Cost {
   readonly currency: string;
@@ -206,4 +214,4 @@ async function runMetrics(invocation: Invocation): Promise<void> {
 }
 
 const escapeLabel = (text: string): string =>
-  text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+  makePrintable(text).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
