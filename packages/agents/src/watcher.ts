@@ -342,6 +342,8 @@ export class Watcher {
       await this.#finishNotes(file);
     } catch (error) {
       this.#noteFailure(file, look.text, error);
+      // It is not tried again as it is: its notes would wait for ever.
+      if (file.dueAt === null) await this.#finishNotes(file);
     }
   }
 

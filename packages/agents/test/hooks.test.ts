@@ -218,6 +218,15 @@ test.each([
   },
 );
 
+test("a note about a file that is not a transcript is dropped after one look", async () => {
+  const scene = await setScene();
+  writeFileSync(scene.transcript, "this is not a transcript\n");
+  fire(scene, "Stop");
+  await makeWatcher(scene).runNotes();
+  expect(scene.events).toMatchObject([{ kind: "failed" }]);
+  expect(hasNotes(scene.database)).toBe(false);
+});
+
 test("notes that lead nowhere are dropped, damaged ones once they have rested", async () => {
   const scene = await setScene();
   fire(scene, "Stop", { transcript_path: "/etc/passwd" });

@@ -49,8 +49,10 @@ function readNote(folder: string, name: string, now: number): HookNote[] {
   const known = HOOK_AGENTS.find((each) => each === agent);
   const path = join(folder, name);
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (known === undefined || stats === undefined) return [];
-  const fields = parse(readFileSync(path, "utf8"));
+  if (known === undefined || stats?.isFile() !== true) return [];
+  const text = readIfThere(path);
+  if (text === null) return [];
+  const fields = parse(text);
   if (fields === null) {
     if (now - stats.mtimeMs > DAMAGED_MS) rmSync(path, { force: true });
     return [];
@@ -72,6 +74,16 @@ function readNote(folder: string, name: string, now: number): HookNote[] {
       source: field("source"),
     },
   ];
+}
+
+/** Null when it is gone: the status is read without the lock, while a watcher removes notes. */
+function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
 }
 
 /** Null for what is not a whole object. */

@@ -14,6 +14,7 @@ import {
   removeChild,
   replaceChild,
   toValue,
+  type JsonChild,
   type JsonNode,
 } from "./json-edit.ts";
 import { taken } from "./taken.ts";
@@ -26,6 +27,8 @@ export interface JsonEntry {
   readonly key: string | null;
   readonly value: unknown;
   isOurs(value: unknown): boolean;
+  /** For an item that has a list, to which the user may add: the list, and which of it is ours. */
+  readonly list?: { readonly key: string; readonly ours: unknown; isOurs(value: unknown): boolean };
   /** What to do where somebody else has the same key. */
   readonly whenTaken: "refuse" | "leave";
 }
@@ -92,23 +95,46 @@ function checkKind(node: JsonNode, entry: JsonEntry, index: number, path: string
   );
 }
 
-function addItem(text: string, node: JsonNode, { value, isOurs }: JsonEntry): string {
-  const ours = node.children.filter((child) => isOurs(toValue(text, child.value)));
-  const [only] = ours;
-  if (only === undefined) return insertChild(text, node, null, value);
+function addItem(text: string, node: JsonNode, entry: JsonEntry): string {
+  const { value, isOurs } = entry;
+  const whole = node.children.find((child) => isOurs(toValue(text, child.value)));
+  const shared = findShared(text, node, entry);
   // More than one of ours is somebody's copy: the first one stays and is brought up to date.
-  return isDeepStrictEqual(toValue(text, only.value), value) ? text : replaceChild(text, only, value);
+  if (whole !== undefined) return updateChild(text, whole, value);
+  return shared === null
+    ? insertChild(text, node, null, value)
+    : updateChild(text, shared.list.children[shared.index]!, entry.list?.ours);
+}
+
+const updateChild = (text: string, child: JsonChild, value: unknown): string =>
+  isDeepStrictEqual(toValue(text, child.value), value) ? text : replaceChild(text, child, value);
+
+/** Ours in a list that it shares with others. */
+function findShared(
+  text: string,
+  node: JsonNode,
+  { list: wanted }: JsonEntry,
+): { readonly list: JsonNode; readonly index: number } | null {
+  if (wanted === undefined) return null;
+  for (const item of node.children) {
+    const list = findMember(item.value, wanted.key)?.value;
+    const index = list?.children.findIndex((child) => wanted.isOurs(toValue(text, child.value))) ?? -1;
+    if (list !== undefined && index !== -1) return { list, index };
+  }
+  return null;
 }
 
 function removeJson(text: string, entry: JsonEntry, original: string | null, path: string): string | null {
   let result = text;
   for (;;) {
     const node = findNode(parseRoot(result, path), entry.path);
-    const at = node?.children.findIndex(
+    if (node === null) break;
+    const at = node.children.findIndex(
       (child) => child.key === entry.key && entry.isOurs(toValue(result, child.value)),
     );
-    if (node === null || at === undefined || at === -1) break;
-    result = removeChild(result, node, at);
+    const found = at === -1 ? findShared(result, node, entry) : { list: node, index: at };
+    if (found === null) break;
+    result = removeChild(result, found.list, found.index);
   }
   return result === text ? text : removeEmpty(result, entry.path, original, path);
 }

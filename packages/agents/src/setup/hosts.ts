@@ -64,7 +64,7 @@ const HOSTS: Readonly<Record<SetupAgent, Host>> = {
       },
       {
         path: join(folder, "settings.json"),
-        entries: [...nameHooks(request, "claude-code", wrapHook), nameStatusLine(request)],
+        entries: [...nameHooks(request, "claude-code"), nameStatusLine(request)],
       },
       ...placeScripts(request, "claude-code"),
       { path: findStatusScript(request), entries: [ownFile(renderStatusLine(request.database))] },
@@ -77,7 +77,7 @@ const HOSTS: Readonly<Record<SetupAgent, Host>> = {
     programs: ["codex"],
     files: (request, folder) => [
       { path: join(folder, "config.toml"), entries: [nameServerInToml(request)] },
-      { path: join(folder, "hooks.json"), entries: nameHooks(request, "codex", wrapHook) },
+      { path: join(folder, "hooks.json"), entries: nameHooks(request, "codex") },
       ...placeScripts(request, "codex"),
       placeSkill(folder),
     ],
@@ -93,7 +93,7 @@ const HOSTS: Readonly<Record<SetupAgent, Host>> = {
         path: join(folder, "settings.json"),
         entries: [
           nameServer(["mcpServers"], splitCommand(request)),
-          ...nameHooks(request, "gemini-cli", wrapHook, MILLISECONDS),
+          ...nameHooks(request, "gemini-cli", MILLISECONDS),
         ],
       },
       ...placeScripts(request, "gemini-cli"),
@@ -218,36 +218,34 @@ const nameServerInToml = (request: SetupRequest): Entry => {
 const HOOK_SECONDS = 5;
 const MILLISECONDS = 1000;
 
-type WrapHook = (command: string, timeout: number) => object;
-
 /** As Claude Code, Codex and Gemini CLI have it: a group of hooks for a matcher; without one it is for all. */
-const wrapHook: WrapHook = (command, timeout) => ({ hooks: [{ type: "command", command, timeout }] });
-
-const nameHooks = (
-  { database }: SetupRequest,
-  agent: HookAgent,
-  wrap: WrapHook,
-  perSecond = 1,
-): JsonEntry[] =>
-  listHookEvents(agent).map(({ name }) => ({
-    kind: "json",
-    path: ["hooks", name],
-    key: null,
-    value: wrap(renderHookCommand(database, agent, name), HOOK_SECONDS * perSecond),
-    isOurs: (group) => listCommands(group).some((command) => isOurScript(command, agent)),
-    whenTaken: "leave",
-  }));
+const nameHooks = ({ database }: SetupRequest, agent: HookAgent, perSecond = 1): JsonEntry[] =>
+  listHookEvents(agent).map(({ name }) => {
+    const hook = {
+      type: "command",
+      command: renderHookCommand(database, agent, name),
+      timeout: HOOK_SECONDS * perSecond,
+    };
+    const isOurs = (value: unknown): boolean => isOurHook(value, agent);
+    return {
+      kind: "json",
+      path: ["hooks", name],
+      key: null,
+      value: { hooks: [hook] },
+      isOurs: (group) => listHooks(group).length > 0 && listHooks(group).every(isOurs),
+      list: { key: "hooks", ours: hook, isOurs },
+      whenTaken: "leave",
+    };
+  });
 
 /** Also one of another archive: hooks of two would store everything in both. */
-const isOurScript = (command: string, agent: HookAgent): boolean =>
-  command.includes(`.capture/hooks/${agent}.sh`);
+const isOurHook = (hook: unknown, agent: HookAgent): boolean =>
+  isObject(hook) &&
+  typeof hook["command"] === "string" &&
+  hook["command"].includes(`.capture/hooks/${agent}.sh`);
 
-function listCommands(group: unknown): string[] {
-  const hooks = isObject(group) && Array.isArray(group["hooks"]) ? (group["hooks"] as unknown[]) : [];
-  return hooks.flatMap((hook) =>
-    isObject(hook) && typeof hook["command"] === "string" ? [hook["command"]] : [],
-  );
-}
+const listHooks = (group: unknown): unknown[] =>
+  isObject(group) && Array.isArray(group["hooks"]) ? (group["hooks"] as unknown[]) : [];
 
 const findStatusScript = ({ database }: SetupRequest): string =>
   join(findCaptureFolder(database), "hooks", "status-line.sh");

@@ -162,6 +162,27 @@ test("a status line and hooks of the user stay, and ours comes beside them or no
   expect(settings.hooks.Stop[0]).toEqual(theirs.hooks.Stop[0]);
 });
 
+test("a hook that the user put beside ours, in its group, stays", () => {
+  const request = prepare("claude-code");
+  apply(request);
+  const settings = join(request.home, ".claude", "settings.json");
+  const parsed = JSON.parse(readFileSync(settings, "utf8")) as {
+    hooks: Record<string, { hooks: { command: string }[] }[]>;
+  };
+  const own = { type: "command", command: "notify-send done" };
+  parsed.hooks["Stop"]?.[0]?.hooks.push(own);
+  writeFileSync(settings, JSON.stringify(parsed, null, 2));
+  expect(changes(planSetup(request))).toEqual([]);
+  // Another archive: ours is brought up to date, and nothing else.
+  const moved = { ...request, database: join(request.home, "data", "other.db") };
+  apply(moved);
+  const stop = (JSON.parse(readFileSync(settings, "utf8")) as typeof parsed).hooks["Stop"];
+  expect(stop).toHaveLength(1);
+  expect(stop?.[0]?.hooks).toMatchObject([{ command: expect.stringContaining("other.db") as string }, own]);
+  remove(moved);
+  expect(JSON.parse(readFileSync(settings, "utf8"))).toEqual({ hooks: { Stop: [{ hooks: [own] }] } });
+});
+
 test("only our entry goes from a TOML file that somebody else has changed", () => {
   const request = prepare("codex", { ".codex/config.toml": "a = 1\n" });
   apply(request);

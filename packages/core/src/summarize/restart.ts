@@ -81,8 +81,9 @@ export function writeRestart(input: RestartInput): string | null {
   return estimate(text) <= maxTokens ? text : null;
 }
 
+/** Further lines of a quotation are indented: none can pass for one with a label and an id of its own. */
 const renderLine = (label: string, id: string, text: string): string =>
-  `${label} [${id}]: ${escapeXmlText(text)}`;
+  `${label} [${id}]: ${escapeXmlText(text).replaceAll(/\r\n|[\n\r\u0085\u2028\u2029]/gu, "\n  ")}`;
 
 /** As much of a request as fits. */
 function fitQuote(
