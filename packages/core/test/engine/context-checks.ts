@@ -2,44 +2,24 @@
  * What must hold of every context, checked from the database itself and not through the engine's own eyes: it fits, every message that is
  * shown is represented exactly once and in order, every provider accepts it, and what is written costs what the engine says.
  */
-import { DatabaseSync } from "node:sqlite";
-
 import { messageTokens, viewMessage } from "../../src/message/normalize.ts";
 import { must } from "../../src/model/errors.ts";
 import { estimateTextTokens } from "../../src/index.ts";
 import type { AssembledContext } from "../../src/index.ts";
+import { readTables } from "./archive-tables.ts";
+import type { ArchiveTables, ItemRow, MessageRow } from "./archive-tables.ts";
 
-const ITEMS = `
-  SELECT start_pos, end_pos, message_id, summary_id, depth, hidden FROM context_items
-  WHERE conversation_id = ? ORDER BY start_pos, seq`;
-const BOUNDARIES = `
-  SELECT position, retain_depth FROM boundaries WHERE conversation_id = ? AND reason = 'new' AND undone_at IS NULL`;
-const LINKS = `
-  SELECT ordinal, message_id, NULL AS summary_id FROM summary_messages WHERE summary_id = ?1
-  UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY 1`;
-const MESSAGES = `
-  SELECT message_id, position, seq, hidden_now, role FROM messages WHERE conversation_id = ? AND revises IS NULL ORDER BY position, seq`;
-const IS_RESULT = `
-  SELECT 1 AS yes FROM message_parts p JOIN messages m ON p.message_id = coalesce(m.newest, m.message_id)
-  WHERE m.message_id = ? AND p.type = 'tool_result' AND p.tool_call_id IS NOT NULL LIMIT 1`;
-
-interface Message {
-  readonly message_id: number;
-  readonly position: number;
-  readonly hidden_now: number;
-  readonly role: string;
+interface Message extends MessageRow {
   readonly rank: number;
 }
 
-interface Link {
-  readonly message_id: number | null;
-  readonly summary_id: string | null;
-}
+type Link = Pick<ItemRow, "message_id" | "summary_id">;
 
 /** The archive as it stands: what is shown, and what lies under each summary. Read once, used for many contexts. */
 export class ArchiveView {
-  readonly #database: DatabaseSync;
+  readonly #tables: ArchiveTables;
   readonly #messages = new Map<number, Message>();
+  readonly #links = new Map<string, Link[]>();
   readonly #under = new Map<string, readonly number[]>();
   readonly #conversationId: number;
   /** Ids of the messages a context must stand for, in order. */
@@ -47,21 +27,21 @@ export class ArchiveView {
   /** The newest shown message a person wrote that lies in no summary. */
   readonly newestUser: number | null;
 
-  constructor(path: string, conversationId: number) {
-    this.#database = new DatabaseSync(path, { readOnly: true });
+  /** Of an archive in a file, or of what was read of one. */
+  constructor(of: string | ArchiveTables, conversationId: number) {
+    this.#tables = typeof of === "string" ? readTables(of) : of;
     this.#conversationId = conversationId;
-    for (const [rank, row] of this.#database.prepare(MESSAGES).all(conversationId).entries()) {
-      const message = { ...(row as unknown as Message), rank };
-      this.#messages.set(message.message_id, message);
-    }
+    const own = this.#tables.messages.filter(
+      (row) => row.conversation_id === conversationId && row.revises === null,
+    );
+    for (const [rank, row] of own.toSorted(byPlace).entries())
+      this.#messages.set(row.message_id, { ...row, rank });
+    for (const link of this.#tables.links.toSorted((a, b) => a.ordinal - b.ordinal))
+      this.#links.set(link.above, [...(this.#links.get(link.above) ?? []), link]);
     const items = this.#listShownItems();
     this.shown = items.flatMap((item) => this.expand(item));
     const isUser = ({ message_id: id }: Link) => id !== null && this.#isUser(id);
     this.newestUser = items.findLast(isUser)?.message_id ?? null;
-  }
-
-  [Symbol.dispose](): void {
-    this.#database.close();
   }
 
   /** Shown messages an item stands for. */
@@ -69,8 +49,7 @@ export class ArchiveView {
     if (messageId !== null) return this.#messages.get(messageId)?.hidden_now === 0 ? [messageId] : [];
     const known = this.#under.get(summaryId ?? "");
     if (known !== undefined) return known;
-    const links = this.#database.prepare(LINKS).all(summaryId) as unknown as Link[];
-    const messages = links.flatMap((link) => this.expand(link));
+    const messages = (this.#links.get(summaryId ?? "") ?? []).flatMap((link) => this.expand(link));
     this.#under.set(summaryId ?? "", messages);
     return messages;
   }
@@ -84,31 +63,28 @@ export class ArchiveView {
   }
 
   #isUser(messageId: number): boolean {
-    return (
-      this.#messages.get(messageId)?.role === "user" &&
-      this.#database.prepare(IS_RESULT).get(messageId) === undefined
-    );
+    const message = this.#messages.get(messageId);
+    return message?.role === "user" && !this.#tables.results.has(message.newest ?? messageId);
   }
 
-  #listShownItems(): Link[] {
-    const boundaries = this.#database.prepare(BOUNDARIES).all(this.#conversationId) as unknown as {
-      position: number;
-      retain_depth: number;
-    }[];
-    const items = this.#database.prepare(ITEMS).all(this.#conversationId) as unknown as (Link & {
-      end_pos: number;
-      depth: number;
-      hidden: number;
-    })[];
-    return items.filter(
-      (item) =>
-        item.hidden === 0 &&
-        !boundaries.some(
-          ({ position, retain_depth: depth }) => depth >= 0 && item.end_pos < position && item.depth < depth,
-        ),
-    );
+  #listShownItems(): ItemRow[] {
+    const isOwn = (row: { readonly conversation_id: number }) => row.conversation_id === this.#conversationId;
+    const boundaries = this.#tables.boundaries.filter(isOwn);
+    return this.#tables.items
+      .filter(isOwn)
+      .toSorted((a, b) => a.start_pos - b.start_pos || a.seq - b.seq)
+      .filter(
+        (item) =>
+          item.hidden === 0 &&
+          !boundaries.some(
+            ({ position, retain_depth: depth }) =>
+              depth >= 0 && item.end_pos < position && item.depth < depth,
+          ),
+      );
   }
 }
+
+const byPlace = (a: MessageRow, b: MessageRow): number => a.position - b.position || a.seq - b.seq;
 
 /** Everything that is wrong with a context, in words; an empty list is what every test wants. */
 export function findFaults(context: AssembledContext, archive: ArchiveView): string[] {
@@ -191,7 +167,7 @@ const isWithin = (
   { startPosition, endPosition }: { readonly startPosition: number; readonly endPosition: number },
 ): boolean => position >= startPosition && position <= endPosition;
 
-function findFormFaults(context: AssembledContext): string[] {
+export function findFormFaults(context: AssembledContext): string[] {
   const faults: string[] = [];
   if (context.items.length > 0) {
     for (const { provider, violations } of must(context.grammars, "the check of the grammars"))

@@ -64,7 +64,7 @@ async function findFaultsAt(
   conversationId: number,
   budgets: readonly number[],
 ): Promise<string[]> {
-  using archive = new ArchiveView(database, conversationId);
+  const archive = new ArchiveView(database, conversationId);
   const before = fingerprint(database);
   const faults: string[] = [];
   for (const budgetTokens of budgets) {

@@ -49,7 +49,7 @@ const compact = (engine: Engine) =>
 
 async function expectSound(engine: Engine, database: string): Promise<void> {
   expect((await engine.verify()).problems).toEqual([]);
-  using archive = new ArchiveView(database, CONVERSATION);
+  const archive = new ArchiveView(database, CONVERSATION);
   expect(archive.shown).toHaveLength(2 * TURNS);
   for (const budgetTokens of [2_000, BUDGET_TOKENS]) {
     const context = await engine.assemble({
@@ -75,7 +75,7 @@ test("a process killed at random moments of a fold leaves a whole cover, and wha
     kills: KILLS,
     beforeRun: () => {
       runs.push([]);
-      using archive = new ArchiveView(database, CONVERSATION);
+      const archive = new ArchiveView(database, CONVERSATION);
       expect(archive.shown).toHaveLength(2 * TURNS);
     },
     onMessage: (message) => {

@@ -27,7 +27,7 @@ async function open(
   onTestFinished(() => engine.close());
   const expectSound = async () => {
     expect((await engine.verify()).problems).toEqual([]);
-    using archive = new ArchiveView(database, CONVERSATION);
+    const archive = new ArchiveView(database, CONVERSATION);
     for (const budgetTokens of [2_000, 5_000, BUDGET, 200_000]) {
       const context = await engine.assemble({
         conversationId: CONVERSATION,

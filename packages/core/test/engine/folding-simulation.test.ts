@@ -1,62 +1,56 @@
-import { makeTemporaryFolder } from "@lossless/testkit";
 import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
-import { Simulation } from "./simulation.ts";
+import { makeMemoryGround, makeSqliteGround } from "./grounds.ts";
+import type { MakeGround } from "./grounds.ts";
+import { playSeeds } from "./simulated-seeds.ts";
+import { playOrExplain, stepsUpTo } from "./simulation-script.ts";
 
-/** One seed to look at, or how many to try. */
-const ONLY = process.env["LCM_SEED"] === undefined ? null : Number(process.env["LCM_SEED"]);
-const FIRST = Number(process.env["LCM_FIRST_SEED"] ?? 1);
-const SEEDS = rounds({ test: 2, soak: 16 });
+const FILE = "packages/core/test/engine/folding-simulation.test.ts";
 /** Turns and everything between them in one long run. */
 const SOAK_STEPS = rounds({ test: 0, soak: 120 });
-const CRASHES = 0.12;
+const SHORT = { file: FILE, steps: 60, proveEvery: isSoak ? 1 : 10 };
 
-interface Run {
-  readonly seed: number;
-  readonly steps: number;
-  readonly checkEvery: number;
-}
+test("whatever happens to a conversation in a file, the archive proves whole and every context stands for it exactly once", () =>
+  playSeeds({ ...SHORT, makeGround: makeSqliteGround, seeds: rounds({ test: 2, soak: 16 }) }));
 
-async function simulate({ seed, steps, checkEvery }: Run): Promise<Simulation> {
-  using folder = makeTemporaryFolder();
-  const simulation = new Simulation(seed, folder.file("lcm.db"), { crashes: CRASHES });
-  await simulation.open();
-  try {
-    for (let step = 1; step <= steps; step++) {
-      await simulation.step();
-      if (step % checkEvery !== 0) continue;
-      const faults = await simulation.findFaults();
-      expect({ seed, step, faults, after: simulation.trail.slice(-checkEvery) }).toMatchObject({
-        faults: [],
-      });
-    }
-    return simulation;
-  } catch (error) {
-    throw new Error(
-      `seed ${seed}, after ${simulation.trail.length} steps (…, ${simulation.trail.slice(-5).join(", ")})`,
-      { cause: error },
-    );
-  } finally {
-    await simulation.close();
-  }
-}
+test("the same holds without a database", () =>
+  playSeeds({ ...SHORT, makeGround: makeMemoryGround, seeds: rounds({ test: 1, soak: 8 }), first: 3 }));
 
-test("whatever happens to a conversation, the archive proves whole and every context stands for it exactly once", async () => {
-  const short = { steps: 60, checkEvery: 5 };
-  const seeds = ONLY === null ? Array.from({ length: SEEDS }, (_, i) => FIRST + i) : [ONLY];
-  let crashed = 0;
-  for (const seed of seeds) crashed += (await simulate({ seed, ...short })).crashed;
-  if (ONLY === null) expect(crashed).toBeGreaterThan(0);
+test("a script that fails is shortened to what it takes, and named by a command", async () => {
+  /** Takes a history that comes again whole for a new one. */
+  const makeForgetful: MakeGround = async (folder) => {
+    const ground = await makeMemoryGround(folder);
+    return {
+      ...ground,
+      async openStore(options) {
+        const store = await ground.openStore(options);
+        const append: typeof store.append = (batch) => {
+          const isReplay = batch.events.length > 15;
+          const events = batch.events.map((event) => ({ ...event, eventId: `${event.eventId}again` }));
+          return store.append(isReplay ? { ...batch, events } : batch);
+        };
+        return { ...store, append };
+      },
+    };
+  };
+  const script = { seed: 4, steps: stepsUpTo(60), makeGround: makeForgetful, crashes: 0, proveEvery: 10 };
+  const error = await playOrExplain(script, FILE).catch(String);
+  expect(error).toMatch(/seed 4 fails after \d\d steps: \d+ events came in, \d+ are stored/);
+  expect(error).toMatch(/Shortened to [1-9] steps: .*\d (?:replay|reorder)/);
+  expect(error).toMatch(/LCM_SEED=4 LCM_STEPS=[\d,]+ npx vitest run packages\/core/);
 });
 
 test.runIf(isSoak)(
   "nothing wears out over a long conversation with a process that is killed again and again",
-  async () => {
-    // One seed has a model that fails at times, the other has none.
-    for (const seed of [1_002, 1_003]) {
-      const simulation = await simulate({ seed, steps: SOAK_STEPS, checkEvery: Math.ceil(SOAK_STEPS / 10) });
-      expect(simulation.crashed).toBeGreaterThan(SOAK_STEPS / 100);
-    }
-  },
+  // One seed has a model that fails at times, the other has none.
+  () =>
+    playSeeds({
+      file: FILE,
+      makeGround: makeSqliteGround,
+      seeds: 2,
+      first: 1_002,
+      steps: SOAK_STEPS,
+      proveEvery: Math.ceil(SOAK_STEPS / 10),
+    }),
 );

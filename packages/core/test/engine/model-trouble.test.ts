@@ -63,7 +63,7 @@ async function setStage(complete: Complete, config: Record<string, unknown> = {}
 }
 
 async function expectFitting({ engine, database }: Stage): Promise<void> {
-  using archive = new ArchiveView(database, CONVERSATION);
+  const archive = new ArchiveView(database, CONVERSATION);
   for (const budgetTokens of [2_000, BUDGET]) {
     const context = await engine.assemble({
       conversationId: CONVERSATION,

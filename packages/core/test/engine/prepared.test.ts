@@ -48,7 +48,7 @@ async function readFolding(engine: Engine) {
 
 async function expectSound(engine: Engine, database: string, turns = TURNS): Promise<void> {
   expect((await engine.verify()).problems).toEqual([]);
-  using archive = new ArchiveView(database, CONVERSATION);
+  const archive = new ArchiveView(database, CONVERSATION);
   expect(archive.shown).toHaveLength(2 * turns);
   const context = await engine.assemble({
     conversationId: CONVERSATION,

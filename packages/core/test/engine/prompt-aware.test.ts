@@ -62,7 +62,7 @@ async function openFolded(
   const show = async () => {
     const context = await engine.assemble({ conversationId: 1, budgetTokens, checkGrammars: true });
     if (context === null) throw new Error("there is no context");
-    using archive = new ArchiveView(database, 1);
+    const archive = new ArchiveView(database, 1);
     expect(findFaults(context, archive)).toEqual([]);
     const summaries = context.items.filter(({ summaryId, depth }) => summaryId !== null && depth === 0);
     const texts = await Promise.all(

@@ -57,7 +57,7 @@ const stale = async (engine: Engine): Promise<number | undefined> =>
 
 async function expectSound({ engine, database }: Folded): Promise<void> {
   expect((await engine.verify()).problems).toEqual([]);
-  using archive = new ArchiveView(database, CONVERSATION);
+  const archive = new ArchiveView(database, CONVERSATION);
   for (const budgetTokens of [2_000, 4_000, BUDGET]) {
     const context = await engine.assemble({
       conversationId: CONVERSATION,

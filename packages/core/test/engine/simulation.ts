@@ -1,33 +1,50 @@
 /**
- * A conversation that everything happens to, drawn from a seed: turns with tool groups, rows found late, revisions, branches that are left
- * and taken up again, heartbeats, soft boundaries and resets, with folds, upkeep and contexts in between, models that fail, and crashes.
- * The same seed gives the same run.
+ * Conversations that everything happens to, drawn from a seed: turns with tool groups, rows found late, revisions, branches that are left
+ * and taken up again, heartbeats, soft boundaries and resets, histories handed over again whole, in slices and in the wrong order, forks,
+ * summaries written again and taken back, messages forgotten, the archive moved into another one, with folds, upkeep and contexts in
+ * between, models that fail, and processes that are killed.
  *
- * A crash is what a killed process leaves: the files as they are at a moment in the middle of an act. The act goes on in vain; then the
- * files of that moment are put back and opened, and the host hands over again whatever the act had handed over.
+ * Each step draws from a seed of its own, so that a script is a list of step numbers, and steps can be left out without changing the others.
+ *
+ * A crash is what a killed process leaves. Where the files of a moment can be kept, the act goes on in vain, then the files of that moment are
+ * put back; elsewhere the act fails in its midst. Then the archive is opened again, and the host does again whatever it was about to do.
  */
-import { copyFileSync, existsSync, rmSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
-
 import { makeClock, makeRandom } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 
+import { createLocalEngine } from "../../src/engine/local-engine.ts";
 import { POSITION_STEP, resolveSettings } from "../../src/index.ts";
-import { openEngine } from "lossless-claw";
-import type { Arrival, Complete, Engine, Settings } from "../../src/index.ts";
+import type { Arrival, Complete, Engine, SessionRef, Settings } from "../../src/index.ts";
 
-import { ArchiveView, findFaults } from "./context-checks.ts";
+import { findArchiveFaults, findContextFaults, findHistoryFaults } from "./simulation-checks.ts";
+import type { Ground } from "./grounds.ts";
+import { moveAndCompare } from "./move-archive.ts";
 
-const session = { key: "agent:main:simulation", id: "simulation", owner: "main" };
+const MAIN = { key: "agent:main:simulation", id: "simulation", owner: "main" };
 const WORDS =
   "seed bed row bench label printer truck order door lamp water soil frost glass north gate price stock crate shelf moss fern".split(
     " ",
   );
 
-interface Event {
+/** What the host has handed over under one id. */
+export interface SimulatedEvent {
+  readonly session: SessionRef;
   readonly eventId: string;
   readonly position: number;
-  version: number;
+  /** As they came, the newest last. */
+  readonly versions: Arrival[];
+  /** As far as the host was told. */
+  messageId: number | null;
+  isForgotten: boolean;
+}
+
+/** A session of the host: the first one, or a fork of it. */
+export interface Talk {
+  readonly session: SessionRef;
+  /** Events that a fork has from the session it was copied from, with the number of versions they had then. */
+  readonly copied: ReadonlyMap<SimulatedEvent, number>;
+  line: number;
+  offBranch: readonly string[];
 }
 
 interface Act {
@@ -39,59 +56,73 @@ interface Act {
 }
 
 export interface SimulationOptions {
+  readonly seed: number;
+  readonly ground: Ground;
+  /** For files, and for the archive that everything is moved to. */
+  readonly folder: string;
   /** Share of the acts in which the process is killed. */
-  readonly crashes?: number;
+  readonly crashes: number;
 }
 
 /** How many looks at the clock, draws of an id and calls to a model into an act it may be killed; mostly few, as most acts have few. */
 const MAX_FUSE = 60;
 /** After this long, the lease of a process that was killed has ended. */
 const LEASE_ENDED_MS = 200_000;
+const MAX_TALKS = 3;
 
 export class Simulation {
-  readonly seed: number;
   readonly trail: string[] = [];
-  readonly #database: string;
-  readonly #random: Random;
-  readonly #events: Event[] = [];
+  readonly #options: SimulationOptions;
+  readonly #events: SimulatedEvent[] = [];
+  readonly #talks: Talk[] = [{ session: MAIN, copied: new Map(), line: 0, offBranch: [] }];
   readonly #acts: readonly Act[];
+  /** Of the models: called by work in the background, too, which must not change what the steps draw. */
+  readonly #modelRandom: Random;
+  #random: Random;
   #engine: Engine | null = null;
-  #line = 0;
   #calls = 0;
   #boundaries = 0;
-  #offBranch: readonly string[] = [];
   #skewMs = 0;
   #opened = 0;
-  readonly #crashes: number;
-  /** Moments until the files are kept as they are; null: not in this act. */
+  #moves = 0;
+  /** Moments until the process is killed; null: not in this act. */
   #fuse: number | null = null;
-  #hasImage = false;
-  #sent: (readonly Arrival[])[] = [];
+  #isKilled = false;
+  /** What the host of a killed process does again. */
+  #redo: (() => Promise<unknown>)[] = [];
   crashed = 0;
 
-  constructor(seed: number, database: string, options: SimulationOptions = {}) {
-    this.seed = seed;
-    this.#database = database;
-    this.#crashes = options.crashes ?? 0;
-    this.#random = makeRandom(seed);
+  constructor(options: SimulationOptions) {
+    this.#options = options;
+    this.#random = makeRandom(options.seed);
+    this.#modelRandom = makeRandom(options.seed + 2);
     this.#acts = [
       { name: "turn", weight: 30, run: () => this.#appendTurn(), canCrash: true },
       { name: "late row", weight: 6, run: () => this.#appendLate(), canCrash: true },
       { name: "revision", weight: 5, run: () => this.#revise(), canCrash: true },
-      { name: "branch", weight: 4, run: () => this.#changeBranch() },
+      { name: "replay", weight: 3, run: () => this.#replay(), canCrash: true },
+      { name: "slice", weight: 4, run: () => this.#replaySlice(), canCrash: true },
+      { name: "reorder", weight: 2, run: () => this.#replayShuffled(), canCrash: true },
+      { name: "branch", weight: 4, run: () => this.#changeBranch(), canCrash: true },
       { name: "heartbeat", weight: 3, run: () => this.#beat(), canCrash: true },
-      { name: "new", weight: 1, run: () => this.#recordBoundary("new") },
-      { name: "reset", weight: 0.5, run: () => this.#recordBoundary("reset") },
+      { name: "new", weight: 1, run: () => this.#recordBoundary("new"), canCrash: true },
+      { name: "reset", weight: 0.5, run: () => this.#recordBoundary("reset"), canCrash: true },
+      { name: "fork", weight: 1.5, run: () => this.#fork(), canCrash: true },
+      { name: "forget", weight: 2, run: () => this.#forget(), canCrash: true },
       { name: "compact", weight: 7, run: () => this.#compact(), canCrash: true },
       { name: "maintain", weight: 7, run: () => this.#maintain(), canCrash: true },
+      { name: "rewrite", weight: 2, run: () => this.#rewriteSummary(), canCrash: true },
+      { name: "dissolve", weight: 1, run: () => this.#dissolveSummary(), canCrash: true },
+      { name: "move", weight: 1, run: () => this.#move() },
       { name: "wait", weight: 1, run: async () => (this.#skewMs += 7_200_000) },
       { name: "reopen", weight: 1, run: () => this.#reopen() },
     ];
   }
 
   async open(): Promise<void> {
-    const clock = makeClock(this.seed + 1_000_000 * this.#opened++);
-    const random = this.#random;
+    const { seed, ground } = this.#options;
+    const clock = makeClock(seed + 1_000_000 * this.#opened++);
+    const random = this.#modelRandom;
     const model: Complete = async () => {
       this.#burn();
       const fate = random.next();
@@ -106,9 +137,8 @@ export class Simulation {
         outputTokens: null,
       };
     };
-    this.#engine = await openEngine({
-      database: this.#database,
-      thread: false,
+    this.#engine = createLocalEngine({
+      store: await ground.openStore({ readOnly: false }),
       settings: this.#settings(),
       clock: {
         now: () => {
@@ -120,15 +150,14 @@ export class Simulation {
           return clock.random(size);
         },
       },
-      complete: this.seed % 3 === 0 ? model : null,
+      complete: seed % 3 === 0 ? model : null,
     });
   }
 
   /** Settings small enough that folds reach several depths within a few hundred messages. */
   #settings(): Settings {
-    const random = makeRandom(this.seed + 1);
+    const random = makeRandom(this.#options.seed + 1);
     const config = {
-      databasePath: this.#database,
       freshTailCount: 2 + random.below(12),
       leafChunkTokens: 300 + random.below(1_500),
       leafTargetTokens: 120,
@@ -152,107 +181,153 @@ export class Simulation {
     this.#engine = null;
   }
 
-  async step(): Promise<void> {
+  /** Plays the step of this number. */
+  async step(number: number): Promise<void> {
+    const random = makeRandom(this.#options.seed * 100_003 + number);
+    this.#random = random;
     const total = this.#acts.reduce((sum, act) => sum + act.weight, 0);
-    let at = this.#random.next() * total;
+    let at = random.next() * total;
     const act = this.#acts.find(({ weight }) => (at -= weight) < 0) ?? this.#acts[0];
-    const crashes = act?.canCrash === true && this.#random.next() < this.#crashes;
-    this.trail.push(`${act?.name ?? ""}${crashes ? " and crash" : ""}`);
+    const crashes = act?.canCrash === true && random.next() < this.#options.crashes;
+    this.trail.push(`${number} ${act?.name ?? ""}${crashes ? " and crash" : ""}`);
+    this.#redo = [];
     if (!crashes) return void (await act?.run());
-    this.#fuse = Math.floor(MAX_FUSE ** this.#random.next());
-    this.#sent = [];
-    await act?.run();
+    this.#fuse = Math.floor(MAX_FUSE ** random.next());
+    try {
+      await act?.run();
+    } catch (error) {
+      if (!this.#isKilled) throw error;
+    }
     this.#fuse = null;
-    if (this.#hasImage) await this.#wakeUp();
+    if (this.#isKilled) await this.#wakeUp();
   }
 
   /** One of the moments in which the process may be killed. */
   #burn(): void {
+    const { image } = this.#options.ground;
+    if (this.#isKilled && image === null) throw new Error("the process was killed");
     if (this.#fuse === null || --this.#fuse > 0) return;
     this.#fuse = null;
-    this.#hasImage = true;
-    for (const end of ["", "-wal"]) copyIfThere(`${this.#database}${end}`, this.#imageOf(end));
-  }
-
-  #imageOf(end: string): string {
-    return `${this.#database}.image${end}`;
+    this.#isKilled = true;
+    if (image === null) throw new Error("the process was killed");
+    image.keep();
   }
 
   async #wakeUp(): Promise<void> {
     this.crashed += 1;
     await this.close();
-    for (const end of ["", "-wal", "-shm"]) {
-      rmSync(`${this.#database}${end}`, { force: true });
-      copyIfThere(this.#imageOf(end), `${this.#database}${end}`);
-      rmSync(this.#imageOf(end), { force: true });
-    }
-    this.#hasImage = false;
+    this.#options.ground.image?.putBack();
+    this.#isKilled = false;
     this.#skewMs += LEASE_ENDED_MS;
     await this.open();
-    for (const messages of this.#sent) await this.engine.ingest({ session, messages });
+    for (const work of this.#redo) await work();
+  }
+
+  /** What a host is about to do: if it is killed meanwhile, it does all of it again. */
+  async #do(...works: readonly (() => Promise<unknown>)[]): Promise<void> {
+    this.#redo = [...works];
+    for (const work of works) await work();
+  }
+
+  /** What another process finds missing or twofold. Cheap enough for every step. */
+  async findLosses(): Promise<string[]> {
+    const { ground } = this.#options;
+    const other = await this.#openReader();
+    try {
+      return await findHistoryFaults({
+        engine: other,
+        tables: await ground.readTables(),
+        events: this.#events,
+        talks: this.#talks,
+      });
+    } finally {
+      await other.close();
+    }
   }
 
   /** What is wrong with the archive and with the contexts of all conversations. */
   async findFaults(): Promise<string[]> {
-    const report = await this.engine.verify();
-    const faults = report.problems.map(({ message }) => message);
-    const known = countEvents(this.#database);
-    if (known !== this.#events.length)
-      faults.push(`${this.#events.length} events came in, ${known} are known`);
-    const conversations = await this.engine.listConversations({ limit: 100 });
-    for (const { conversationId } of conversations.items) {
-      using archive = new ArchiveView(this.#database, conversationId);
-      for (const budgetTokens of [2_000, this.#drawBudget(), this.#drawBudget()]) {
-        const prompt = this.#random.next() < 0.3 ? { prompt: drawWords(this.#random, 2) } : {};
-        const context = await this.engine.assemble({
-          conversationId,
-          budgetTokens,
-          ...prompt,
-          checkGrammars: true,
-        });
-        const found = context === null ? ["no context"] : findFaults(context, archive);
-        faults.push(...found.map((fault) => `conversation ${conversationId} for ${budgetTokens}: ${fault}`));
-      }
+    const faults = await findArchiveFaults(this.engine);
+    const { items } = await this.engine.listConversations({ limit: 100 });
+    for (const { conversationId } of items) {
+      const asks = [2_000, this.#drawBudget(), this.#drawBudget()].map((budgetTokens) => ({
+        conversationId,
+        budgetTokens,
+        ...(this.#random.next() < 0.3 ? { prompt: drawWords(this.#random, 2) } : {}),
+      }));
+      faults.push(...(await findContextFaults(this.engine, this.#options.ground, asks)));
     }
     return faults;
+  }
+
+  async #openReader(): Promise<Engine> {
+    return createLocalEngine({
+      store: await this.#options.ground.openStore({ readOnly: true }),
+      settings: this.#settings(),
+    });
   }
 
   #drawBudget(): number {
     return Math.floor(400 * 40 ** this.#random.next());
   }
 
-  async #ingest(messages: readonly Arrival[]): Promise<void> {
+  /** Mostly the first session. */
+  #pickTalk(): Talk {
+    const [first] = this.#talks;
+    return first !== undefined && this.#random.next() < 0.7 ? first : this.#random.pick(this.#talks);
+  }
+
+  #ingest({ session }: Talk, messages: readonly Arrival[]): () => Promise<void> {
     const background = this.#random.next() < 0.15 ? { budgetTokens: 1_000 + this.#random.below(6_000) } : {};
-    this.#sent.push(messages);
-    await this.engine.ingest({ session, messages, ...background });
+    return async () => {
+      const { results } = await this.engine.ingest({ session, messages, ...background });
+      for (const { eventId, messageId, outcome } of results)
+        if (outcome !== "revision") this.#noteStored(eventId, messageId);
+    };
   }
 
-  #draw(message: unknown, position: number): Arrival {
+  #noteStored(eventId: string, messageId: number): void {
+    const event = this.#events.find((known) => known.eventId === eventId);
+    if (event !== undefined) event.messageId = messageId;
+  }
+
+  #draw({ session }: Talk, message: unknown, position: number, more: Partial<Arrival> = {}): Arrival {
     const eventId = `e${this.#events.length}`;
-    this.#events.push({ eventId, position, version: 0 });
-    return { eventId, position, message };
+    const arrival = { eventId, position, message, ...more };
+    this.#events.push({
+      session,
+      eventId,
+      position,
+      versions: [arrival],
+      messageId: null,
+      isForgotten: false,
+    });
+    return arrival;
   }
 
-  #next(message: unknown): Arrival {
-    return this.#draw(message, ++this.#line * POSITION_STEP);
+  #next(talk: Talk, message: unknown): Arrival {
+    return this.#draw(talk, message, ++talk.line * POSITION_STEP);
   }
 
   async #appendTurn(): Promise<void> {
     const random = this.#random;
-    const messages = [this.#next({ role: "user", content: drawText(random) })];
-    for (let groups = random.below(4); groups > 0; groups--) messages.push(...this.#drawToolGroup());
+    const talk = this.#pickTalk();
+    const messages = [this.#next(talk, { role: "user", content: drawText(random) })];
+    for (let groups = random.below(4); groups > 0; groups--) messages.push(...this.#drawToolGroup(talk));
     if (random.next() < 0.9)
-      messages.push(this.#next({ role: "assistant", content: [{ type: "text", text: drawText(random) }] }));
+      messages.push(
+        this.#next(talk, { role: "assistant", content: [{ type: "text", text: drawText(random) }] }),
+      );
     // A turn may arrive in pieces, and rarely in the wrong order.
     const cut = random.below(messages.length + 1);
     const pieces =
       random.next() < 0.1
         ? [messages.slice(cut), messages.slice(0, cut)]
         : [messages.slice(0, cut), messages.slice(cut)];
-    for (const piece of pieces) if (piece.length > 0) await this.#ingest(piece);
+    await this.#do(...pieces.filter((piece) => piece.length > 0).map((piece) => this.#ingest(talk, piece)));
   }
 
-  #drawToolGroup(): Arrival[] {
+  #drawToolGroup(talk: Talk): Arrival[] {
     const random = this.#random;
     const ids = Array.from(
       { length: 1 + random.below(3) },
@@ -265,77 +340,207 @@ export class Simulation {
       arguments: { command: drawText(random) },
     }));
     const group = [
-      this.#next({ role: "assistant", content: [{ type: "text", text: drawWords(random, 3) }, ...calls] }),
+      this.#next(talk, {
+        role: "assistant",
+        content: [{ type: "text", text: drawWords(random, 3) }, ...calls],
+      }),
     ];
     for (const toolCallId of ids) {
       if (random.next() < 0.05) continue;
       const text = random.next() < 0.1 ? drawWords(random, 700) : drawText(random);
       group.push(
-        this.#next({ role: "toolResult", toolCallId, toolName: "bash", content: [{ type: "text", text }] }),
+        this.#next(talk, {
+          role: "toolResult",
+          toolCallId,
+          toolName: "bash",
+          content: [{ type: "text", text }],
+        }),
       );
     }
     return group;
   }
 
   async #appendLate(): Promise<void> {
-    if (this.#line < 2) return;
+    const talk = this.#talks[0];
+    if (talk === undefined || talk.line < 2) return;
     const random = this.#random;
-    const position = (1 + random.below(this.#line)) * POSITION_STEP + 1 + random.below(POSITION_STEP - 1);
+    const position = (1 + random.below(talk.line)) * POSITION_STEP + 1 + random.below(POSITION_STEP - 1);
     const role = random.pick(["user", "assistant"]);
     const hidden = random.next() < 0.2 ? { hidden: ["meta"] as const } : {};
-    await this.#ingest([{ ...this.#draw({ role, content: drawText(random) }, position), ...hidden }]);
+    const late = this.#draw(talk, { role, content: drawText(random) }, position, hidden);
+    await this.#do(this.#ingest(talk, [late]));
   }
 
   async #revise(): Promise<void> {
-    if (this.#events.length === 0) return;
-    const event = this.#random.pick(this.#events);
-    event.version += 1;
-    const content = `version ${event.version}: ${drawText(this.#random)}`;
-    await this.#ingest([
-      { eventId: event.eventId, position: event.position, message: { role: "user", content } },
-    ]);
+    const events = this.#events.filter(({ isForgotten }) => !isForgotten);
+    if (events.length === 0) return;
+    const event = this.#random.pick(events);
+    const content = `version ${event.versions.length}: ${drawText(this.#random)}`;
+    const { eventId, position } = event;
+    const arrival = { eventId, position, message: { role: "user", content } };
+    event.versions.push(arrival);
+    await this.#do(this.#ingest(this.#talkOf(event), [arrival]));
+  }
+
+  #talkOf(event: SimulatedEvent): Talk {
+    const talk = this.#talks.find(({ session }) => session.id === event.session.id);
+    if (talk === undefined) throw new Error(`the session of ${event.eventId} is unknown`);
+    return talk;
+  }
+
+  /** What the file of a session holds now, in its order. A fork's file does not change when that of its parent does. */
+  #listHistory(talk: Talk): Arrival[] {
+    const copied = [...talk.copied].filter(([event, versions]) => event.versions.length === versions);
+    return [...copied.map(([event]) => event), ...this.#events.filter((event) => this.#isOf(event, talk))]
+      .toSorted((a, b) => a.position - b.position)
+      .flatMap(({ versions }) => versions.slice(-1));
+  }
+
+  #isOf(event: SimulatedEvent, talk: Talk): boolean {
+    return event.session.id === talk.session.id;
+  }
+
+  async #replay(): Promise<void> {
+    const talk = this.#pickTalk();
+    await this.#handOver(talk, this.#listHistory(talk));
+  }
+
+  async #replaySlice(): Promise<void> {
+    const talk = this.#pickTalk();
+    const history = this.#listHistory(talk);
+    const from = this.#random.below(history.length + 1);
+    const slice = history.slice(from, from + 1 + this.#random.below(20));
+    // A host that lost count hands over old and new together.
+    if (this.#random.next() < 0.5)
+      slice.push(this.#next(talk, { role: "user", content: drawText(this.#random) }));
+    await this.#handOver(talk, slice);
+  }
+
+  async #replayShuffled(): Promise<void> {
+    const talk = this.#pickTalk();
+    const drawn = this.#listHistory(talk).map((arrival) => ({ arrival, at: this.#random.next() }));
+    await this.#handOver(
+      talk,
+      drawn.toSorted((a, b) => a.at - b.at).map(({ arrival }) => arrival),
+    );
+  }
+
+  async #handOver(talk: Talk, messages: readonly Arrival[]): Promise<void> {
+    const size = 1 + this.#random.below(80);
+    const pieces: Arrival[][] = [];
+    for (let at = 0; at < messages.length; at += size) pieces.push(messages.slice(at, at + size));
+    await this.#do(...pieces.map((piece) => this.#ingest(talk, piece)));
   }
 
   async #changeBranch(): Promise<void> {
     const random = this.#random;
-    const count = this.#events.length;
-    if (random.next() < 0.3 || count === 0) this.#offBranch = [];
+    const talk = this.#pickTalk();
+    const own = this.#events.filter((event) => this.#isOf(event, talk));
+    if (random.next() < 0.3 || own.length === 0) talk.offBranch = [];
     else {
-      const from = random.below(count);
-      const run = this.#events
+      const from = random.below(own.length);
+      const run = own
         .slice(from, from + 1 + random.below(random.next() < 0.2 ? 60 : 8))
         .map(({ eventId }) => eventId);
-      this.#offBranch = random.next() < 0.5 ? run : [...this.#offBranch, ...run];
+      talk.offBranch = random.next() < 0.5 ? run : [...talk.offBranch, ...run];
     }
-    await this.engine.setBranch({ session, offBranch: this.#offBranch });
+    const { session, offBranch } = talk;
+    await this.#do(() => this.engine.setBranch({ session, offBranch }));
   }
 
   async #beat(): Promise<void> {
-    await this.#ingest([
-      this.#next({ role: "user", content: "Heartbeat: is there anything to do?" }),
-      this.#next({ role: "assistant", content: [{ type: "text", text: "HEARTBEAT_OK" }] }),
-    ]);
+    const talk = this.#pickTalk();
+    await this.#do(
+      this.#ingest(talk, [
+        this.#next(talk, { role: "user", content: "Heartbeat: is there anything to do?" }),
+        this.#next(talk, { role: "assistant", content: [{ type: "text", text: "HEARTBEAT_OK" }] }),
+      ]),
+    );
   }
 
   async #recordBoundary(reason: "new" | "reset"): Promise<void> {
+    const talk = this.#pickTalk();
     // The host's entry has a place of its own; rarely it is found late, when more has been said since.
-    const line = this.#random.next() < 0.2 ? 1 + this.#random.below(this.#line + 1) : ++this.#line;
-    const position = (reason === "reset" ? ++this.#line : line) * POSITION_STEP;
-    await this.engine.recordBoundary({ session, eventId: `b${++this.#boundaries}`, reason, position });
+    const line = this.#random.next() < 0.2 ? 1 + this.#random.below(talk.line + 1) : ++talk.line;
+    const position = (reason === "reset" ? ++talk.line : line) * POSITION_STEP;
+    const boundary = { session: talk.session, eventId: `b${++this.#boundaries}`, reason, position };
+    await this.#do(() => this.engine.recordBoundary(boundary));
+  }
+
+  /** The host copies the file of the first session up to somewhere, and goes on in the copy. */
+  async #fork(): Promise<void> {
+    const [parent] = this.#talks;
+    if (parent === undefined || this.#talks.length >= MAX_TALKS) return;
+    const own = this.#events
+      .filter((event) => this.#isOf(event, parent))
+      .toSorted((a, b) => a.position - b.position);
+    if (own.length < 2) return;
+    const copied = own.slice(0, 1 + this.#random.below(own.length));
+    const id = `fork${this.#talks.length}`;
+    const talk: Talk = {
+      session: { key: `agent:main:${id}`, id, owner: "main" },
+      copied: new Map(copied.map((event) => [event, event.versions.length])),
+      line: Math.ceil((copied.at(-1)?.position ?? 0) / POSITION_STEP) + 1,
+      offBranch: [],
+    };
+    this.#talks.push(talk);
+    const eventIds = copied.map(({ eventId }) => eventId);
+    const first = [this.#next(talk, { role: "user", content: drawText(this.#random) })];
+    await this.#do(
+      () => this.engine.fork({ session: talk.session, parentSessionId: parent.session.id, eventIds }),
+      this.#ingest(talk, first),
+    );
+  }
+
+  async #forget(): Promise<void> {
+    const known = this.#events.filter(({ messageId, isForgotten }) => messageId !== null && !isForgotten);
+    if (known.length === 0) return;
+    const from = this.#random.below(known.length);
+    const chosen = known.slice(from, from + 1 + this.#random.below(3));
+    await this.#do(async () => {
+      const messageIds = chosen.flatMap(({ messageId }) => messageId ?? []);
+      await this.engine.forget({ messageIds, reason: "asked" });
+      for (const event of chosen) event.isForgotten = true;
+    });
   }
 
   async #compact(): Promise<void> {
     const random = this.#random;
     const budgetTokens = this.#drawBudget();
     const target = random.next() < 0.3 ? { targetTokens: Math.floor(budgetTokens * 0.3) } : {};
+    const force = random.next() < 0.3;
     await this.#onEach((conversationId) =>
-      this.engine.compact({ conversationId, budgetTokens, force: random.next() < 0.3, ...target }),
+      this.engine.compact({ conversationId, budgetTokens, force, ...target }),
     );
   }
 
   async #maintain(): Promise<void> {
     const budgetTokens = this.#drawBudget();
     await this.#onEach((conversationId) => this.engine.maintain({ conversationId, budgetTokens }));
+  }
+
+  async #rewriteSummary(): Promise<void> {
+    const summaryId = await this.#pickSummary();
+    if (summaryId !== null)
+      await this.engine.rewriteSummary({ summaryId, dryRun: false, isExtractive: this.#random.next() < 0.5 });
+  }
+
+  async #dissolveSummary(): Promise<void> {
+    const summaryId = await this.#pickSummary();
+    if (summaryId !== null) await this.engine.dissolveSummary({ summaryId, dryRun: false });
+  }
+
+  async #pickSummary(): Promise<string | null> {
+    const at = this.#random.next();
+    const published = await this.engine.listPublished({ after: "", limit: 1_000 });
+    return published[Math.floor(at * published.length)]?.summaryId ?? null;
+  }
+
+  /** The archive is moved into another one, which must then be the same. */
+  async #move(): Promise<void> {
+    const { ground, folder } = this.#options;
+    const faults = await moveAndCompare(ground, `${folder}/move${++this.#moves}`);
+    if (faults.length > 0) throw new Error(faults.join("; "));
   }
 
   async #onEach(work: (conversationId: number) => Promise<unknown>): Promise<void> {
@@ -347,15 +552,6 @@ export class Simulation {
     await this.close();
     await this.open();
   }
-}
-
-function copyIfThere(from: string, to: string): void {
-  if (existsSync(from)) copyFileSync(from, to);
-}
-
-function countEvents(path: string): number {
-  using database = new DatabaseSync(path, { readOnly: true });
-  return database.prepare("SELECT count(*) AS n FROM event_ids").get()?.n as number;
 }
 
 const drawWords = (random: Random, count: number): string =>

@@ -1,0 +1,44 @@
+/** Which scripts a test of a store plays: some seeds, or the one script that the environment names. */
+import { expect } from "vitest";
+
+import type { MakeGround } from "./grounds.ts";
+import { playOrExplain, stepsUpTo } from "./simulation-script.ts";
+
+/** Properties know `LCM_SEED=random`, which names none. */
+const ONLY = /^\d+$/.test(process.env["LCM_SEED"] ?? "") ? Number(process.env["LCM_SEED"]) : null;
+const FIRST = Number(process.env["LCM_FIRST_SEED"] ?? 1);
+/** Numbers of its steps. */
+const STEPS = process.env["LCM_STEPS"]?.split(",").map(Number);
+const CRASHES = 0.12;
+
+export interface SeedChoice {
+  readonly makeGround: MakeGround;
+  /** The test's own, for the command that plays a script again. */
+  readonly file: string;
+  readonly seeds: number;
+  readonly first?: number;
+  readonly steps: number;
+  readonly proveEvery: number;
+}
+
+export async function playSeeds({
+  makeGround,
+  file,
+  seeds,
+  first = FIRST,
+  steps,
+  proveEvery,
+}: SeedChoice): Promise<void> {
+  let crashed = 0;
+  for (const seed of ONLY === null ? Array.from({ length: seeds }, (_, at) => first + at) : [ONLY]) {
+    const script = {
+      seed,
+      makeGround,
+      crashes: CRASHES,
+      steps: ONLY === null || STEPS === undefined ? stepsUpTo(steps) : STEPS,
+      proveEvery: ONLY === null ? proveEvery : 1,
+    };
+    crashed += (await playOrExplain(script, file)).crashed;
+  }
+  if (ONLY === null) expect(crashed).toBeGreaterThan(0);
+}
