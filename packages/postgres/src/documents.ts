@@ -14,6 +14,7 @@ import type {
   DatedId,
   DocumentKind,
   CandidateDocument,
+  CandidateRequest,
   Family,
   FoundSummary,
   IdRange,
@@ -65,20 +66,22 @@ const bindSpoken = (scope: RecallScope): SqlValue[] => [...bindScope(scope), sco
 
 /** A revision stands where its first version stood. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
-/** What arrived beside the seeds, themselves included, each once. */
+const seedsOf = (ids: string): string => `
+  SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
+  FROM unnest(${ids}::bigint[]) j (id) JOIN messages m ON m.message_id = j.id WHERE ${IS_SPOKEN} AND ${IS_CURRENT}`;
+/** What arrived beside the seeds, themselves included, each once. Of those that are tied ($10), the newest ($11) are seeds. */
 const NEAR = `
   seeds AS MATERIALIZED (
-    SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
-    FROM unnest($8::bigint[]) j (id) JOIN messages m ON m.message_id = j.id WHERE ${IS_SPOKEN} AND ${IS_CURRENT}),
+    ${seedsOf("$8")} UNION ALL (${seedsOf("$10")} ORDER BY m.created_at DESC, stands_at DESC, id DESC LIMIT $11::bigint)),
   near AS (
     SELECT m.message_id FROM seeds s JOIN messages m
     ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.stands_at - $9::bigint AND s.stands_at + $9::bigint
     UNION SELECT id FROM seeds)`;
-/** What is pending has no number of words yet; unless it is known by its text ($10), that comes along. */
+/** What is pending has no number of words yet; unless it is known by its text ($12), that comes along. */
 const BESIDE = `
   WITH ${NEAR}
   SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, m.role,
-    d.words, CASE WHEN d.words IS NULL AND m.message_id <> ALL($10::bigint[]) THEN m.body END AS body, m.encoding, m.arrival_bytes
+    d.words, CASE WHEN d.words IS NULL AND m.message_id <> ALL($12::bigint[]) THEN m.body END AS body, m.encoding, m.arrival_bytes
   FROM near JOIN messages m USING (message_id) LEFT JOIN index_documents d ON d.kind = 'message' AND d.id = m.message_id
   WHERE ${SPOKEN} AND ${IS_CURRENT} ORDER BY m.message_id`;
 const RECALL_BESIDE = recallPartsOf(
@@ -88,9 +91,14 @@ const RECALL_BESIDE = recallPartsOf(
 const SUMMARY_SOURCE = `
   FROM unnest($7::bigint[]) WITH ORDINALITY j (ref, at) JOIN summary_refs r ON r.summary_ref = j.ref
   JOIN summaries s ON s.summary_id = r.summary_id`;
+/** Of those that are tied ($8), the newest ($9). */
 const SUMMARY_PLACES = `
+  WITH seeds AS MATERIALIZED (
+    SELECT unnest($7::bigint[]) AS ref UNION ALL
+    (SELECT r.summary_ref FROM unnest($8::bigint[]) j (ref) JOIN summary_refs r ON r.summary_ref = j.ref
+    JOIN summaries s ON s.summary_id = r.summary_id WHERE ${SUMMARY_SCOPE} ORDER BY s.latest_at DESC, r.summary_ref DESC LIMIT $9::bigint))
   SELECT r.summary_ref AS id, s.conversation_id, s.latest_at AS created_at, d.words, CASE WHEN d.words IS NULL THEN s.content END AS content
-  ${SUMMARY_SOURCE}
+  FROM seeds j JOIN summary_refs r ON r.summary_ref = j.ref JOIN summaries s ON s.summary_id = r.summary_id
   LEFT JOIN index_documents d ON d.kind = 'summary' AND d.id = r.summary_ref WHERE ${SUMMARY_SCOPE} ORDER BY r.summary_ref`;
 
 /** A row of which the words are not known when it is pending; then its text comes with it. */
@@ -98,12 +106,7 @@ type Uncounted<T> = Omit<T, "words"> & Counted;
 
 export async function readCandidates(
   context: StoreContext,
-  {
-    kind,
-    ids,
-    reach,
-    scope,
-  }: { kind: DocumentKind; ids: readonly number[]; reach: number; scope: RecallScope },
+  { kind, ids, tied, reach, scope }: CandidateRequest,
 ): Promise<CandidateDocument[]> {
   const {
     sql,
@@ -111,7 +114,7 @@ export async function readCandidates(
   } = context;
   if (kind === "message") {
     return sql.read(async (own) => {
-      const values = [...bindSpoken(scope), [...ids], reach];
+      const values = [...bindSpoken(scope), [...ids], reach, ...bindTied(tied)];
       const [rows, recall] = await Promise.all([
         own.all<Uncounted<CandidateColumns>>(BESIDE, ...values, pending.listKnown()),
         readRecallParts(own, RECALL_BESIDE, ...values),
@@ -124,9 +127,15 @@ export async function readCandidates(
     SUMMARY_PLACES,
     ...bindScope(scope),
     [...ids],
+    ...bindTied(tied),
   );
   return (await pending.fillWords(sql, context, kind, rows)).map(toSummaryCandidate);
 }
+
+const bindTied = (tied: CandidateRequest["tied"]): SqlValue[] => [
+  tied ? [...tied.ids] : [],
+  tied?.count ?? 0,
+];
 
 function addRecall<T>(
   rows: readonly T[],

@@ -13,6 +13,7 @@ import type {
   DatedId,
   DocumentKind,
   CandidateDocument,
+  CandidateRequest,
   FoundSummary,
   IdRange,
   LargeFileRow,
@@ -41,9 +42,12 @@ const IN_SCOPE = `
   AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
 /** A revision stands where its first version stood. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
-const SEEDS = `
+const seedsOf = (ids: string): string => `
   SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
-  FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+  FROM json_each(${ids}) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+/** Of those that are tied (?7), the newest (?8) are seeds. */
+const SEEDS = `
+  ${seedsOf("?5")} UNION ALL SELECT * FROM (${seedsOf("?7")} ORDER BY m.created_at DESC, stands_at DESC, id DESC LIMIT ?8)`;
 /** The first bytes of a row's lengths; as text, because thousands of small blobs are slow to make. */
 const LENGTH = "hex(substr(d.sz, 1, 4))";
 /** What arrived beside the seeds, themselves included, each once. The length of the words is the first number the index keeps for a row. */
@@ -66,6 +70,8 @@ const SUMMARY_SOURCE = `
 const SUMMARY_PLACES = (table: string): string => `
   SELECT r.summary_ref AS id, s.conversation_id, s.latest_at, ${LENGTH} ${SUMMARY_SOURCE}
   LEFT JOIN ${table}_docsize d ON d.id = r.summary_ref WHERE ${SUMMARY_SCOPE} ORDER BY r.summary_ref`;
+const NEWEST_SUMMARIES = `
+  SELECT r.summary_ref AS id ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE} ORDER BY s.latest_at DESC, r.summary_ref DESC LIMIT ?5`;
 const TIMES = `
   SELECT json_group_array(json_array(m.message_id, m.created_at, m.conversation_id, ${STANDS_AT})) AS times
   FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
@@ -156,12 +162,12 @@ function bindScope({ owner, conversationIds, inherited = [], ...rest }: RecallSc
 
 export function readCandidates(
   { connection, index }: StoreContext,
-  request: { kind: DocumentKind; ids: readonly number[]; reach: number; scope: RecallScope },
+  request: CandidateRequest,
 ): CandidateDocument[] {
   const scope = bindScope(request.scope);
   return index.readTables((tables) => {
     if (request.kind === "summary") {
-      const found = readSummaryCandidates(connection, tables.summary, scope, request.ids);
+      const found = readSummaryCandidates(connection, tables.summary, scope, request);
       return dropBeyond(connection, request.scope, "summary", found, ({ id }) => id);
     }
     const rows = connection.walk<CandidateRow>(
@@ -169,6 +175,8 @@ export function readCandidates(
       ...scope,
       JSON.stringify(request.ids),
       request.reach,
+      JSON.stringify(request.tied?.ids ?? []),
+      request.tied?.count ?? 0,
     );
     const candidates = Array.from(rows, toCandidate);
     return toCandidates(dropBeyond(connection, request.scope, "message", candidates, ({ id }) => id));
@@ -194,10 +202,14 @@ function readSummaryCandidates(
   connection: Connection,
   table: string,
   [conversations, since, before]: ScopeValues,
-  ids: readonly number[],
+  { ids, tied }: CandidateRequest,
 ): CandidateDocument[] {
-  const sql = SUMMARY_PLACES(table);
-  const rows = connection.walk<SummaryCandidateRow>(sql, conversations, since, before, JSON.stringify(ids));
+  const scope = [conversations, since, before];
+  const newest = tied
+    ? connection.all<{ id: number }>(NEWEST_SUMMARIES, ...scope, JSON.stringify(tied.ids), tied.count)
+    : [];
+  const seeds = JSON.stringify([...ids, ...newest.map(({ id }) => id)]);
+  const rows = connection.walk<SummaryCandidateRow>(SUMMARY_PLACES(table), ...scope, seeds);
   return Array.from(rows, ([id, conversation_id, created_at, length], at) =>
     toSummaryCandidate({ id, conversation_id, created_at, words: readLength(length) }, at),
   );

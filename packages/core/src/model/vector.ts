@@ -52,21 +52,23 @@ export interface Neighbour {
 /** Best first; of equals the lower id. */
 const compare = (a: Neighbour, b: Neighbour): number => b.score - a.score || a.id - b.id;
 
-/** Keeps the nearest of many. */
+/** Keeps the nearest of many, and all that are as near as the last of them: which of equals count, their ids do not say. */
 export class NearestList {
   readonly #limit: number;
   #kept: Neighbour[] = [];
   #least = -Infinity;
+  #cutAt: number;
 
   constructor(limit: number) {
     this.#limit = limit;
+    this.#cutAt = 2 * limit + 16;
   }
 
   add(id: number, score: number): void {
     if (score < this.#least) return;
     this.#kept.push({ id, score });
     // Sorting now and then is cheaper than keeping order at every step.
-    if (this.#kept.length >= 2 * this.#limit + 16) this.#cut();
+    if (this.#kept.length >= this.#cutAt) this.#cut();
   }
 
   list(): Neighbour[] {
@@ -75,7 +77,9 @@ export class NearestList {
   }
 
   #cut(): void {
-    this.#kept = this.#kept.toSorted(compare).slice(0, this.#limit);
-    if (this.#kept.length === this.#limit) this.#least = this.#kept.at(-1)?.score ?? -Infinity;
+    this.#kept = this.#kept.toSorted(compare);
+    this.#least = this.#kept[this.#limit - 1]?.score ?? -Infinity;
+    this.#kept = this.#kept.filter(({ score }) => score >= this.#least);
+    this.#cutAt = 2 * this.#kept.length + 16;
   }
 }

@@ -94,10 +94,10 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     : await findPairs(store, request, whole, listings, commonAbove);
   const seeds = selectSeeds([...rare, ...paired], total, SEEDS);
   const pending = answer.pendingIds.length;
-  if (seeds.length === 0) return { ...NOTHING, pending };
+  if (seeds.ids.length + seeds.tied.count === 0) return { ...NOTHING, pending };
   const isMessage = kind === "message";
   const [candidates, named] = await Promise.all([
-    store.readCandidates({ kind, ids: seeds, reach: isMessage ? NEIGHBOUR_REACH : 0, scope }),
+    store.readCandidates({ kind, ...seeds, reach: isMessage ? NEIGHBOUR_REACH : 0, scope }),
     isMessage ? findNamed(store, request, listings, total) : null,
   ]);
   await addTested(store, kind, sought, listings, candidates);

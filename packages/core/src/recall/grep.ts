@@ -332,7 +332,8 @@ function readUnranked(
   return Promise.all(
     found.map(async ({ kind, documents: { complete, candidates } }) => {
       const ids = complete.filter((id) => !candidates.has(id)).slice(0, MAX_UNRANKED);
-      return ids.length === 0 ? [] : store.readTimes({ kind, ids, scope });
+      const placed = ids.length === 0 ? [] : await store.readTimes({ kind, ids, scope });
+      return placed.toSorted(compareNewest);
     }),
   );
 }
@@ -374,6 +375,12 @@ function nameRules({ near, worded }: DatedDocuments, id: number): readonly Found
   return [...(worded?.has(id) ? ["words" as const] : []), ...(near.has(id) ? ["vector" as const] : [])];
 }
 
+type Placed = Pick<PlacedTime, "id" | "createdAt" | "position">;
+
+/** Ids decide last: a server gives them out in any order. */
+const compareNewest = (a: Placed, b: Placed): number =>
+  b.createdAt - a.createdAt || b.position - a.position || b.id - a.id;
+
 /** Puts candidates in order. In recency order only as many of the best as will be shown take part: the newest of all would be any. */
 function orderCandidates(
   candidates: readonly Candidate[],
@@ -389,12 +396,7 @@ function orderCandidates(
   }
   const best = byScore(({ score }) => score);
   if (sort === "relevance") return best;
-  return [
-    ...best
-      .slice(0, most)
-      .toSorted((a, b) => b.createdAt - a.createdAt || b.position - a.position || b.id - a.id),
-    ...best.slice(most),
-  ];
+  return [...best.slice(0, most).toSorted(compareNewest), ...best.slice(most)];
 }
 
 /** The index folds case; of what it found, the best that spell an identifier as it was typed come first. */

@@ -9,6 +9,7 @@ import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import type {
   CandidateDocument,
+  CandidateRequest,
   MessageText,
   RecallParts,
   RecallScope,
@@ -150,7 +151,7 @@ export class OwnWords implements FindStore {
     return this.#dropSilent(written, ({ messageId }) => messageId);
   }
 
-  async readCandidates(request: Parameters<RecallStore["readCandidates"]>[0]): Promise<CandidateDocument[]> {
+  async readCandidates(request: CandidateRequest): Promise<CandidateDocument[]> {
     const candidates = await this.#store.readCandidates(request);
     return request.kind === "message" ? this.#dropSilent(candidates, ({ id }) => id) : candidates;
   }

@@ -76,11 +76,17 @@ function shareInLength(words: number): number {
   return (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length));
 }
 
+/** Documents worth a closer look: `ids`, and `count` of those that are tied for the last places. */
+export interface Seeds {
+  readonly ids: readonly number[];
+  readonly tied: { readonly ids: readonly number[]; readonly count: number };
+}
+
 /**
- * The documents worth a closer look: those with the most, rarest clues. Their neighbours should be ranked with them. Length and place are
- * not known yet, so take many more than will be shown.
+ * The documents worth a closer look: those with the most, rarest clues. Their neighbours should be ranked with them. Length, time and place are
+ * not known yet, so take many more than will be shown, and leave it to whoever knows them which of equals are taken.
  */
-export function selectSeeds(clues: readonly FoundClue[], total: number, limit: number): number[] {
+export function selectSeeds(clues: readonly FoundClue[], total: number, limit: number): Seeds {
   const slots = numberDocuments(clues);
   const scores = new Float64Array(slots.size).fill(ABSENT);
   for (const clue of clues) {
@@ -91,15 +97,17 @@ export function selectSeeds(clues: readonly FoundClue[], total: number, limit: n
     }
   }
   const least = lowestOfBest(scores, limit);
-  const best: { id: number; score: number }[] = [];
+  const ids: number[] = [];
+  const last: number[] = [];
   slots.each((id, slot) => {
     const score = scores[slot] as number;
-    if (score >= least) best.push({ id, score });
+    if (score > least) ids.push(id);
+    else if (score === least) last.push(id);
   });
-  return best
-    .toSorted((a, b) => b.score - a.score || b.id - a.id)
-    .slice(0, limit)
-    .map(({ id }) => id);
+  const count = limit - ids.length;
+  return last.length <= count
+    ? { ids: [...ids, ...last], tied: { ids: [], count: 0 } }
+    : { ids, tied: { ids: last, count } };
 }
 
 /** Stands where no document is. */

@@ -129,6 +129,7 @@ function noteStop(stopped: ScanResult["stopped"], tested: number): Note[] {
 async function scanTexts(job: Job): Promise<RegexResult> {
   const { scanner, checked, limits } = job;
   const documents = await listDocuments(job);
+  const stretches = new Stretches(job, documents);
   const describe = (page: readonly Located[]): Promise<GrepHit[]> => describeTexts(job, page);
   // One more than the page shows that there is another.
   const enough = checked.offset + checked.limit + 1;
@@ -137,13 +138,13 @@ async function scanTexts(job: Job): Promise<RegexResult> {
   let tested = 0;
   let ahead: Promise<ScanTexts> | null = null;
   for (let at = 0, size = FIRST_STRETCH; at < documents.length;) {
-    const texts = await (ahead ?? readStretch(job, documents.slice(at, at + size)));
+    const texts = await (ahead ?? stretches.read(at, size));
     const isFirst = at === 0;
     at += size;
     size = Math.min(2 * size, MAX_STRETCH);
     const scanning = scanner.scanDocuments(checked.pattern, texts, limits, read);
     // From the second on, the next stretch is read while this one is tested: most searches end with the first.
-    ahead = isFirst ? null : readStretch(job, documents.slice(at, at + size));
+    ahead = isFirst ? null : stretches.read(at, size);
     const [outcome] = await Promise.all([scanning, ahead]);
     tested += outcome.tested;
     order.push(...(await keepSaid(job, outcome.matches)));
@@ -182,6 +183,65 @@ async function listDocuments({ store, checked }: Job): Promise<Document[]> {
 const compareNewest = (a: Document, b: Document): number =>
   b.createdAt - a.createdAt || Math.abs(b.key) - Math.abs(a.key);
 
+/**
+ * Documents in stretches, as they are tested. The list knows times and ids; where a stretch ends among documents of the same time, their places
+ * decide which of them are in it.
+ */
+class Stretches {
+  readonly #job: Job;
+  readonly #documents: Document[];
+  /** Before this one, equals are in the order of their places. */
+  #orderedTo = 0;
+
+  constructor(job: Job, documents: readonly Document[]) {
+    this.#job = job;
+    this.#documents = [...documents];
+  }
+
+  async read(from: number, size: number): Promise<ScanTexts> {
+    await this.#orderAround(from + size);
+    return readStretch(this.#job, this.#documents.slice(from, from + size));
+  }
+
+  async #orderAround(end: number): Promise<void> {
+    const time = this.#documents[end]?.createdAt;
+    const isSame = (at: number): boolean => this.#documents[at]?.createdAt === time;
+    if (time === undefined || end <= this.#orderedTo || !isSame(end - 1)) return;
+    let [first, last] = [end - 1, end];
+    while (isSame(first - 1)) first -= 1;
+    while (isSame(last + 1)) last += 1;
+    const equals = this.#documents.slice(first, last + 1);
+    const placed = await readPlaced(
+      this.#job,
+      equals.map(({ key }) => key),
+    );
+    equals.sort((a, b) => compareStanding(placed, a.key, b.key));
+    this.#documents.splice(first, equals.length, ...equals);
+    this.#orderedTo = last;
+  }
+}
+
+/** Where those of the documents stand that are there and current. */
+async function readPlaced(
+  { store, checked: { kinds, scope } }: Job,
+  keys: readonly number[],
+): Promise<ReadonlyMap<number, PlacedTime>> {
+  const lists = await Promise.all(
+    kinds.map(async (kind) => {
+      const ids = idsOf(kind, keys);
+      const placed = ids.length === 0 ? [] : await store.readTimes({ kind, ids, scope });
+      return placed.map((one) => [keyOf(kind, one.id), one] as const);
+    }),
+  );
+  return new Map(lists.flat());
+}
+
+/** Of the same time, what stands last comes first; ids decide last. */
+function compareStanding(placed: ReadonlyMap<number, PlacedTime>, a: number, b: number): number {
+  const positionOf = (key: number): number => placed.get(key)?.position ?? 0;
+  return positionOf(b) - positionOf(a) || Math.abs(b) - Math.abs(a);
+}
+
 /** Documents with the texts that are not kept. */
 async function readStretch(job: Job, documents: readonly Document[]): Promise<ScanTexts> {
   const unknown = documents.map(({ key }) => key).filter((key) => !job.scanner.keeps(key));
@@ -218,18 +278,9 @@ async function readTexts(
  */
 async function keepSaid(job: Job, matches: readonly ScanMatch[]): Promise<Located[]> {
   if (matches.length === 0) return [];
-  const { store, own, scanner, checked, limits } = job;
+  const { own, scanner, checked, limits } = job;
   const keys = matches.map(([key]) => key);
-  const readPlaced = async (kind: "message" | "summary"): Promise<[number, PlacedTime][]> => {
-    const ids = idsOf(kind, keys);
-    const placed = ids.length === 0 ? [] : await store.readTimes({ kind, ids, scope: checked.scope });
-    return placed.map((one) => [keyOf(kind, one.id), one]);
-  };
-  const [placed] = await Promise.all([
-    Promise.all(checked.kinds.map(readPlaced)),
-    own.learn(idsOf("message", keys)),
-  ]);
-  const current = new Map(placed.flat());
+  const [current] = await Promise.all([readPlaced(job, keys), own.learn(idsOf("message", keys))]);
   const found = matches.filter(([key]) => current.has(key));
   const whole = found.filter(([key]) => own.restOf(key) === undefined);
   const cut = found.flatMap(([key, , , createdAt]) => {
@@ -237,9 +288,8 @@ async function keepSaid(job: Job, matches: readonly ScanMatch[]): Promise<Locate
     return text === "" ? [] : [{ key, createdAt, text }];
   });
   const again = cut.length === 0 ? [] : (await scanner.scan(checked.pattern, cut, limits)).matches;
-  const positionOf = (key: number): number => current.get(key)?.position ?? 0;
   return [...whole, ...again]
-    .sort((a, b) => b[3] - a[3] || positionOf(b[0]) - positionOf(a[0]) || Math.abs(b[0]) - Math.abs(a[0]))
+    .sort((a, b) => b[3] - a[3] || compareStanding(current, a[0], b[0]))
     .map(([key, start, end, createdAt]) => ({
       kind: kindOf(key),
       match: [Math.abs(key), start, end, createdAt],

@@ -39,7 +39,7 @@ const KEPT = 7;
 /** How slowly the worth of a rank falls; the usual value. */
 const RANK_OFFSET = 60;
 
-/** The nearest messages of a scope. Other work and a cancellation get their turn between two stretches. */
+/** The nearest messages of a scope, and all that are as near as the last of them. Other work and a cancellation get their turn between two stretches. */
 export async function findNearest(
   store: Store,
   { spaceId, vector }: Extract<QuestionVector, { kind: "vector" }>,
@@ -100,12 +100,13 @@ const compareIn =
     return a === undefined || b === undefined ? 0 : compareSaid(a, b);
   };
 
-/** The nearest whose places are known; of equals, the first to say it comes first. */
+/** The nearest whose places are known; of equals, the first to say it comes first, and those take part that the limit leaves room for. */
 function orderNear(nearest: readonly Neighbour[], candidates: ReadonlyMap<number, Candidate>): number[] {
   const compare = compareIn(candidates);
   return nearest
     .filter(({ id }) => candidates.has(id))
     .toSorted((a, b) => b.score - a.score || compare(a.id, b.id))
+    .slice(0, NEIGHBOURS)
     .map(({ id }) => id);
 }
 

@@ -27,6 +27,21 @@ export interface CandidateDocument extends WithRecall {
   readonly role: string | null;
 }
 
+/** Documents of which none is better than another, and how many of them are wanted: those written last, then those that stand last. */
+export interface TiedDocuments {
+  readonly ids: readonly number[];
+  readonly count: number;
+}
+
+export interface CandidateRequest {
+  readonly kind: DocumentKind;
+  readonly ids: readonly number[];
+  /** Some of these count as given, too: which of them, only the store can tell without asking twice. */
+  readonly tied?: TiedDocuments | undefined;
+  readonly reach: number;
+  readonly scope: RecallScope;
+}
+
 export interface MessageText {
   readonly messageId: number;
   readonly conversationId: number;
@@ -105,12 +120,7 @@ export interface RecallStore extends TextIndex {
     limit: number;
   }): Promise<({ messageId: number; createdAt: number } & WithRecall)[]>;
   /** The places of the given documents and of those up to `reach` beside them; what lies outside the scope is left out. */
-  readCandidates(request: {
-    kind: DocumentKind;
-    ids: readonly number[];
-    reach: number;
-    scope: RecallScope;
-  }): Promise<CandidateDocument[]>;
+  readCandidates(request: CandidateRequest): Promise<CandidateDocument[]>;
   /** When the given documents were written; what lies outside the scope is left out. */
   readTimes(request: {
     kind: DocumentKind;

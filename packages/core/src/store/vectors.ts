@@ -76,7 +76,7 @@ export interface VectorStore {
   /** Removes a space, so many vectors at a time; false while some are left. */
   dropVectorSpace(spaceId: number, limit: number): Promise<boolean>;
   /**
-   * The nearest of one stretch of a space, and where the next stretch begins; null behind the last. A store may compare only the likely nearest, and
+   * The nearest of one stretch of a space with all that are as near as the last of them, and where the next stretch begins; null behind the last. A store may compare only the likely nearest, and
    * their scores are exact; with `isExact` it compares everything.
    */
   scanVectors(request: {

@@ -116,7 +116,14 @@ describe("ranking", () => {
   });
 
   test("selects as seeds the documents with the most and rarest clues", () => {
-    expect(selectSeeds([clue([1, 2, 3], { frequency: 50 }), clue([3])], TOTAL, 1)).toEqual([3]);
+    expect(selectSeeds([clue([1, 2, 3], { frequency: 50 }), clue([3])], TOTAL, 1)).toEqual({
+      ids: [3],
+      tied: { ids: [], count: 0 },
+    });
+    expect(selectSeeds([clue([1, 2, 3]), clue([2])], TOTAL, 2)).toEqual({
+      ids: [2],
+      tied: { ids: [1, 3], count: 1 },
+    });
   });
 
   test("ranks only given places, each once, best first, for any input", () => {

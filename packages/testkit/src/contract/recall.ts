@@ -56,6 +56,25 @@ export function testRecall(withStore: WithStore): void {
       expect(await store.listRange(first, third)).toEqual([first, second, third]);
     }));
 
+  test("takes those of tied messages that were written last, then those that stand last", () =>
+    withStore(async (store) => {
+      const said = [4, 1, 3, 3, 2].map((time, i) =>
+        makeEvent(`e${i}`, { role: "user", content: `heron ${i}`, timestamp: START + time * 1_000 }),
+      );
+      const { results } = await store.append(batchOf(said));
+      const ids = results.map(({ messageId }) => messageId);
+      await store.flushIndex();
+      const take = async (count: number, given: readonly number[] = [], scope = {}): Promise<number[]> => {
+        const request = { kind: "message", ids: given, tied: { ids, count }, reach: 0, scope } as const;
+        return (await store.readCandidates(request)).map(({ id }) => ids.indexOf(id)).toSorted();
+      };
+      expect(await take(1)).toEqual([0]);
+      expect(await take(2)).toEqual([0, 3]);
+      expect(await take(3, [ids[1] ?? 0])).toEqual([0, 1, 2, 3]);
+      expect(await take(9)).toEqual([0, 1, 2, 3, 4]);
+      expect(await take(2, [], FOREIGN)).toEqual([]);
+    }));
+
   test("reads texts as they were handed in, and tells which hold a clue", () =>
     withStore(async (store) => {
       const { ids } = await tell(store, ["a heron stands", "storks fly", "another heron"]);

@@ -9,6 +9,7 @@ import {
 import type {
   DatedId,
   CandidateDocument,
+  CandidateRequest,
   IdRange,
   PlacedTime,
   RecallScope,
@@ -73,12 +74,33 @@ const isWithin = (id: number, ranges: readonly IdRange[]): boolean =>
 const findFirstSeq = (archive: MemoryArchive, message: MessageRow): number =>
   (archive.find("messages", message.revises) ?? message).seq;
 
-function listBeside(
-  archive: MemoryArchive,
-  { ids, reach, scope }: Parameters<Store["readCandidates"]>[0],
-): MessageRow[] {
+interface Placed extends DatedId {
+  readonly position: number;
+}
+
+const byPlace = (a: Placed, b: Placed): number =>
+  b.createdAt - a.createdAt || b.position - a.position || b.id - a.id;
+
+/** The documents that are asked for, and of those that are tied the newest. */
+function listSeeds({ ids, tied }: CandidateRequest, known: readonly Placed[]): ReadonlySet<number> {
+  const isTied = new Set(tied?.ids);
+  const newest = known.filter(({ id }) => isTied.has(id)).toSorted(byPlace);
+  return new Set([...ids, ...newest.slice(0, tied?.count ?? 0).map(({ id }) => id)]);
+}
+
+const toPlaced = (archive: MemoryArchive, row: MessageRow): Placed => ({
+  id: row.message_id,
+  createdAt: row.created_at,
+  position: findFirstSeq(archive, row),
+});
+
+function listBeside(archive: MemoryArchive, request: CandidateRequest): MessageRow[] {
+  const { reach, scope } = request;
   const current = listCurrent(archive, scope);
-  const asked = new Set(ids);
+  const asked = listSeeds(
+    request,
+    current.map((row) => toPlaced(archive, row)),
+  );
   const seeds = current.filter(({ message_id }) => asked.has(message_id));
   return current.filter((row) =>
     seeds.some(
@@ -91,7 +113,7 @@ function listBeside(
 }
 
 export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
-  const readMessageCandidates = (request: Parameters<Store["readCandidates"]>[0]): CandidateDocument[] =>
+  const readMessageCandidates = (request: CandidateRequest): CandidateDocument[] =>
     toCandidates(
       listBeside(archive, request).map((row) => ({
         ...row,
@@ -103,10 +125,8 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
   const listPlaced = (kind: "message" | "summary", scope: RecallScope): PlacedTime[] =>
     kind === "message"
       ? listCurrent(archive, scope).map((row) => ({
-          id: row.message_id,
-          createdAt: row.created_at,
+          ...toPlaced(archive, row),
           conversationId: row.conversation_id,
-          position: findFirstSeq(archive, row),
         }))
       : listFound(archive, scope).map((row) => ({
           id: row.summary_ref,
@@ -133,8 +153,13 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
     },
     async readCandidates(request) {
       if (request.kind === "message") return readMessageCandidates(request);
-      return listFound(archive, request.scope)
-        .filter(({ summary_ref }) => request.ids.includes(summary_ref))
+      const found = listFound(archive, request.scope);
+      const asked = listSeeds(
+        request,
+        found.map((row) => ({ id: row.summary_ref, createdAt: row.latest_at, position: 0 })),
+      );
+      return found
+        .filter(({ summary_ref }) => asked.has(summary_ref))
         .map((row, at) => {
           const { summary_ref: id, conversation_id, latest_at: created_at } = row;
           const words = terms.ofText(row.content).words.length;
