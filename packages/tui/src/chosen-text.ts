@@ -5,6 +5,7 @@ import type { Key } from "./keys.ts";
 import { readMessageText, renderMessageText, type Message } from "./message-text.ts";
 import type { Paint } from "./paint.ts";
 import type { Desk, Size } from "./screen.ts";
+import { leaveUnmarked, markWith, type Sought } from "./sought.ts";
 import { renderSummaryText } from "./summary-text.ts";
 import { TextPane } from "./text-pane.ts";
 import type { TextLine } from "./wrapped-text.ts";
@@ -61,10 +62,17 @@ export class ChosenText {
     return { kind: "message", message: await readMessageText(engine, scope, messageId) };
   }
 
-  render(chosen: Choosable | null, size: Size, paint: Paint): readonly string[] {
+  /** With what was sought the words of the hit are marked, and the text begins near them. */
+  render(
+    chosen: Choosable | null,
+    size: Size,
+    paint: Paint,
+    sought: Sought | null = null,
+  ): readonly string[] {
     const shown = this.#shown;
     if (chosen === null || shown?.id !== chosen.id) return [];
-    return this.#pane.render(shown.id, size, () => renderContent(shown.content, paint));
+    const mark = sought === null ? leaveUnmarked : markWith(sought, paint);
+    return this.#pane.render(shown.id, size, () => renderContent(shown.content, paint), mark);
   }
 }
 

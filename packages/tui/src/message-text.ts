@@ -2,7 +2,8 @@
 import { formatMessageId } from "@lossless/core";
 import type { Engine, MessageBody, MessageView, Scope } from "@lossless/core";
 import { describePart, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
-import type { Paint } from "./paint.ts";
+import { toMarkdownLines } from "./markdown.ts";
+import type { Paint, Style } from "./paint.ts";
 import { toTextLines, type TextLine } from "./wrapped-text.ts";
 
 export type Message = MessageBody & { readonly view: MessageView };
@@ -15,22 +16,48 @@ export function renderMessageText({ row, view, bytes, parts }: Message, paint: P
   if (row.forgottenAt !== null) lines.push({ text: "This message was forgotten.", style: paint.warning });
   if (row.hidden.length > 0) lines.push({ text: `hidden: ${row.hidden.join(", ")}`, style: paint.warning });
   for (const part of view.parts) {
-    if (part.type !== "text") lines.push({ text: `[${toOneLine(describePart(part))}]`, style: paint.faint });
-    lines.push(...cutLines(part.text.trimEnd(), row.messageId, paint));
+    if (part.type !== "text")
+      lines.push({ text: `[${toOneLine(describePart(part))}]`, style: stylePart(part, paint) });
+    lines.push(
+      ...cutLines(part.text.trimEnd(), row.messageId, paint, (text) => renderPart(part, text, paint)),
+    );
   }
   if (view.parts.length === 0 && row.forgottenAt === null)
-    lines.push(...cutLines(Buffer.from(bytes).toString("utf8"), row.messageId, paint));
+    lines.push(
+      ...cutLines(Buffer.from(bytes).toString("utf8"), row.messageId, paint, (text) => toTextLines(text)),
+    );
   const files = [...new Set(parts.flatMap((part) => part.fileId ?? []))];
   if (files.length > 0) lines.push({ text: `large files: ${files.join(", ")}`, style: paint.faint });
   return lines;
 }
 
-function cutLines(text: string, messageId: number, paint: Paint): TextLine[] {
+type Part = Pick<MessageView["parts"][number], "type" | "isError">;
+
+/** What a part is, as a colour: calls as tools, failures, and what the model thought in the background. */
+export function stylePart({ type, isError }: Part, paint: Paint): Style {
+  if (isError === true) return paint.bad;
+  if (type === "tool_call") return paint.role("tool");
+  return type === "tool_result" ? paint.good : paint.faint;
+}
+
+/** What people and models write is Markdown; what tools take and give is shown as it is. */
+function renderPart(part: Part, text: string, paint: Paint): TextLine[] {
+  if (part.type === "text") return toMarkdownLines(text, paint);
+  if (part.isError === true) return toTextLines(text, paint.bad);
+  return part.type === "reasoning" ? toTextLines(text, paint.faint) : toTextLines(text);
+}
+
+function cutLines(
+  text: string,
+  messageId: number,
+  paint: Paint,
+  render: (text: string) => TextLine[],
+): TextLine[] {
   if (text === "") return [];
-  if (text.length <= MAX_PART_CHARS) return toTextLines(text);
+  if (text.length <= MAX_PART_CHARS) return render(text);
   const left = formatCount(text.length - MAX_PART_CHARS);
   return [
-    ...toTextLines(text.slice(0, MAX_PART_CHARS)),
+    ...render(text.slice(0, MAX_PART_CHARS)),
     {
       text: `… ${left} more characters: lcm messages show ${formatMessageId(messageId)}`,
       style: paint.faint,

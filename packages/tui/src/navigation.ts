@@ -15,6 +15,7 @@ import { SpendScreen } from "./screens/spend.ts";
 import { TextScreen } from "./screens/text.ts";
 import { TranscriptsScreen } from "./screens/transcripts.ts";
 import { askTransplant } from "./screens/transplant.ts";
+import type { Sought } from "./sought.ts";
 import { describeMessage, readMessageText, renderMessageText } from "./message-text.ts";
 
 export function createNavigator(desk: Desk): Navigator {
@@ -23,9 +24,10 @@ export function createNavigator(desk: Desk): Navigator {
     return true;
   };
   return {
-    messages: (conversation, messageId) => open(new MessagesScreen(desk, conversation, messageId)),
-    message: (messageId) => open(makeMessageScreen(desk, messageId)),
-    graph: (conversation, summaryId) => open(new GraphScreen(desk, conversation, summaryId)),
+    messages: (conversation, messageId, sought) =>
+      open(new MessagesScreen(desk, conversation, messageId, sought)),
+    message: (messageId, sought = null) => open(makeMessageScreen(desk, messageId, sought)),
+    graph: (conversation, summaryId, sought) => open(new GraphScreen(desk, conversation, summaryId, sought)),
     context: (conversation) => open(new ContextScreen(desk, conversation, null)),
     contextBefore: (conversation, summaryId) => open(new ContextScreen(desk, conversation, { summaryId })),
     previousContext: async (conversation, summaryId) =>
@@ -47,10 +49,11 @@ export function createNavigator(desk: Desk): Navigator {
   };
 }
 
-function makeMessageScreen(desk: Desk, messageId: number): Screen {
+function makeMessageScreen(desk: Desk, messageId: number, sought: Sought | null): Screen {
   const { engine, scope } = desk.archive;
   return new TextScreen(desk, {
     name: formatMessageId(messageId),
+    sought,
     read: async () => {
       const message = await readMessageText(engine, scope, messageId);
       return typeof message === "string"

@@ -9,7 +9,11 @@ type Format = Parameters<typeof styleText>[0];
 export type Style = (text: string) => string;
 
 export interface Paint {
+  readonly isColoured: boolean;
   readonly title: Style;
+  readonly heading: Style;
+  readonly emphasis: Style;
+  readonly code: Style;
   readonly faint: Style;
   readonly good: Style;
   readonly bad: Style;
@@ -35,7 +39,11 @@ export function createPaint(isColoured: boolean): Paint {
   const roles = Object.fromEntries(Object.entries(ROLES).map(([role, format]) => [role, style(format)]));
   const otherRole = style("blue");
   return {
+    isColoured,
     title: style("bold"),
+    heading: style(["bold", "magenta"]),
+    emphasis: style("italic"),
+    code: style("blue"),
     faint: style("dim"),
     good: style("green"),
     bad: style("red"),

@@ -1,15 +1,47 @@
 /** First words of messages, read for the rows that are on the screen and remembered for a while. */
 import type { Engine, Scope } from "@lossless/core";
-import { previewOf } from "@lossless/core/doors";
+import { describePart, previewOf } from "@lossless/core/doors";
+import { stylePart, type Message } from "./message-text.ts";
+import { storedSpan, type Paint, type Span } from "./paint.ts";
 
+const EMPTY = { text: "", head: "", part: null };
 const KEPT = 2_000;
 /** More than a screen shows. Between two batches keys pressed meanwhile get their turn. */
 const AT_ONCE = 64;
 
+export interface Preview {
+  readonly text: string;
+  /** What the message begins with, where that is not text: a call, a result, reasoning. */
+  readonly head: string;
+  readonly part: Message["view"]["parts"][number] | null;
+}
+
+/** A preview as pieces of a row: what it begins with has the colour of what it is. */
+export function renderPreview(preview: Preview | null, isFaint: boolean, paint: Paint): Span[] {
+  if (preview === null) return [storedSpan("…")];
+  const { text, head, part } = preview;
+  if (isFaint || part === null || !text.startsWith(head))
+    return [storedSpan(text, isFaint ? paint.faint : undefined)];
+  return [storedSpan(head, stylePart(part, paint)), storedSpan(text.slice(head.length))];
+}
+
+function toPreview(message: Message): Preview {
+  const [part] = message.view.parts;
+  const isText = part === undefined || part.type === "text";
+  // The part itself may be very long, and is not kept.
+  const kept = isText ? null : { ...part, text: "" };
+  const head = isText
+    ? ""
+    : part.type === "tool_call"
+      ? `→ ${part.toolName ?? "tool"}`
+      : `[${describePart(part)}]`;
+  return { text: previewOf(message), head, part: kept };
+}
+
 export class Previews {
   readonly #engine: Engine;
   readonly #scope: Scope;
-  readonly #kept = new Map<number, string>();
+  readonly #kept = new Map<number, Preview>();
   readonly #reading = new Map<number, Promise<void>>();
 
   constructor(engine: Engine, scope: Scope) {
@@ -18,7 +50,7 @@ export class Previews {
   }
 
   /** Null while it has not been read. */
-  get(messageId: number): string | null {
+  get(messageId: number): Preview | null {
     return this.#kept.get(messageId) ?? null;
   }
 
@@ -37,16 +69,19 @@ export class Previews {
     const work = this.#engine
       .readMessage({ ...this.#scope, messageId })
       .then(
-        (message) => this.#keep(messageId, message === null ? "" : previewOf(message)),
+        (message) => this.#keep(messageId, message === null ? EMPTY : toPreview(message)),
         (error: unknown) =>
-          this.#keep(messageId, `[${error instanceof Error ? error.message : String(error)}]`),
+          this.#keep(messageId, {
+            ...EMPTY,
+            text: `[${error instanceof Error ? error.message : String(error)}]`,
+          }),
       )
       .finally(() => this.#reading.delete(messageId));
     this.#reading.set(messageId, work);
     return work;
   }
 
-  #keep(messageId: number, preview: string): void {
+  #keep(messageId: number, preview: Preview): void {
     this.#kept.set(messageId, preview);
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > KEPT && oldest !== undefined) this.#kept.delete(oldest);

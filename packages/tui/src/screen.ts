@@ -7,6 +7,7 @@ import type { DoctorResult } from "@lossless/core/repair";
 import type { GraphBook } from "./graph-book.ts";
 import type { Key, KeyHelp } from "./keys.ts";
 import type { Paint } from "./paint.ts";
+import type { Sought } from "./sought.ts";
 
 export interface Size {
   readonly columns: number;
@@ -59,10 +60,10 @@ export interface Question {
 
 /** Ways to other screens. Screens do not know each other; `navigation.ts` knows them all. Each answers true: the key had a meaning. */
 export interface Navigator {
-  messages(conversation: HeadedConversation, messageId?: number): Promise<boolean>;
-  /** One message, all of it. */
-  message(messageId: number): Promise<boolean>;
-  graph(conversation: HeadedConversation, summaryId?: string): Promise<boolean>;
+  messages(conversation: HeadedConversation, messageId?: number, sought?: Sought): Promise<boolean>;
+  /** One message, all of it; with what was sought in it, at that place. */
+  message(messageId: number, sought?: Sought | null): Promise<boolean>;
+  graph(conversation: HeadedConversation, summaryId?: string, sought?: Sought): Promise<boolean>;
   context(conversation: HeadedConversation): Promise<boolean>;
   /** The context as it was before a summary was made; null: its newest one. */
   contextBefore(conversation: HeadedConversation, summaryId: string | null): Promise<boolean>;

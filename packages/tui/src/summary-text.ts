@@ -1,8 +1,9 @@
 /** A summary as text for a pane: what it was made from, then what it says. */
 import { formatMessageId } from "@lossless/core";
 import type { SummaryNode } from "@lossless/core";
+import { toMarkdownLines } from "./markdown.ts";
 import type { Paint } from "./paint.ts";
-import { toTextLines, type TextLine } from "./wrapped-text.ts";
+import type { TextLine } from "./wrapped-text.ts";
 
 /** More ids than this are counted. */
 const MAX_NAMED = 12;
@@ -15,7 +16,11 @@ export function renderSummaryText(summary: SummaryNode, paint: Paint): TextLine[
     nameAll("part of", derivedIds),
     nameAll("large files", fileIds),
   ].filter((line) => line !== null);
-  return [...facts.map((text) => ({ text, style: paint.faint })), { text: "" }, ...toTextLines(content)];
+  return [
+    ...facts.map((text) => ({ text, style: paint.faint })),
+    { text: "" },
+    ...toMarkdownLines(content, paint),
+  ];
 }
 
 function nameAll(what: string, ids: readonly string[]): string | null {

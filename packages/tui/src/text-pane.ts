@@ -1,7 +1,11 @@
 /** A pane of text that is scrolled by itself, with J and K, while the keys of the list stay free. Wraps again only when it must. */
 import type { Key } from "./keys.ts";
 import type { Size } from "./screen.ts";
+import { leaveUnmarked, type MarkedText } from "./sought.ts";
 import { WrappedText, type TextLine } from "./wrapped-text.ts";
+
+/** Lines above a hit that are shown with it. */
+const LINES_BEFORE = 2;
 
 export class TextPane {
   #top = 0;
@@ -9,13 +13,19 @@ export class TextPane {
   #text: WrappedText | null = null;
   #rows = 1;
 
-  /** `id` names the text: another one begins at its first line. */
-  render(id: string, { columns, rows }: Size, makeLines: () => readonly TextLine[]): readonly string[] {
+  /** `id` names the text: another one begins at its first line, or near the hit in it. */
+  render(
+    id: string,
+    { columns, rows }: Size,
+    makeLines: () => readonly TextLine[],
+    mark: (lines: readonly TextLine[]) => MarkedText = leaveUnmarked,
+  ): readonly string[] {
     const key = `${id}\n${columns}`;
     if (key !== this.#key || this.#text === null) {
-      if (!this.#key.startsWith(`${id}\n`)) this.#top = 0;
+      const { lines, place } = mark(makeLines());
+      this.#text = new WrappedText(lines, columns);
+      if (!this.#key.startsWith(`${id}\n`)) this.#top = findTop(this.#text, place);
       this.#key = key;
-      this.#text = new WrappedText(makeLines(), columns);
     }
     this.#rows = rows;
     this.#top = this.#text.clampTop(this.#top, rows);
@@ -38,3 +48,7 @@ export class TextPane {
     return true;
   }
 }
+
+/** The first line to show, so that the place is in view. */
+export const findTop = (text: WrappedText, place: MarkedText["place"]): number =>
+  place === null ? 0 : Math.max(0, text.find(place.line, place.offset) - LINES_BEFORE);

@@ -4,20 +4,34 @@
 import { makePrintable, wrapToWidth } from "@lossless/core/doors";
 import type { Style } from "./paint.ts";
 
+/** A part of a line with a style of its own, in UTF-16 units. */
+export interface StyledRange {
+  readonly start: number;
+  readonly end: number;
+  readonly style: Style;
+}
+
 /** A line of a text before it is wrapped. */
 export interface TextLine {
   readonly text: string;
-  readonly style?: Style;
+  readonly style?: Style | undefined;
+  /** Where ranges overlap, the last one holds. */
+  readonly ranges?: readonly StyledRange[];
+  /** What does not fit into the line goes on below, so many columns from the left. */
+  readonly hang?: number;
 }
 
 /** Wrapping a line takes time that grows faster than its length; longer ones are wrapped in pieces. */
 const MAX_PIECE_CHARS = 2_000;
+/** A text that begins further right than this share of the pane is wrapped from the left. */
+const MAX_HANG_SHARE = 0.5;
 
 export class WrappedText {
   readonly #source: readonly TextLine[];
   readonly #columns: number;
   readonly #lines: string[] = [];
-  #next = 0;
+  /** For each line of the source that was wrapped, where it begins. */
+  readonly #starts: number[] = [];
 
   constructor(source: readonly TextLine[], columns: number) {
     this.#source = source;
@@ -42,15 +56,74 @@ export class WrappedText {
     return Math.max(0, Math.min(top, this.#lines.length - rows));
   }
 
+  /** Where a place of the source is, as a line of the pane. */
+  find(sourceLine: number, offset: number): number {
+    while (this.#starts.length <= sourceLine && this.#wrapNext());
+    const source = this.#source[sourceLine];
+    const start = this.#starts[sourceLine];
+    if (source === undefined || start === undefined) return 0;
+    // Up to the end of its word, which may not fit where it begins.
+    const end = source.text.indexOf(" ", offset);
+    const text = source.text.slice(
+      0,
+      end < 0 ? offset + this.#columns : Math.min(end, offset + this.#columns),
+    );
+    const before = wrapLine({ text, hang: source.hang ?? 0 }, this.#columns);
+    return start + Math.max(0, before.length - 1);
+  }
+
   #wrapUpTo(count: number): void {
-    while (this.#lines.length < count && this.#next < this.#source.length) {
-      const { text, style } = this.#source[this.#next] as TextLine;
-      this.#next += 1;
-      for (const piece of splitPieces(text)) {
-        for (const line of wrapToWidth(piece, this.#columns)) this.#lines.push(style ? style(line) : line);
-      }
+    while (this.#lines.length < count && this.#wrapNext());
+  }
+
+  #wrapNext(): boolean {
+    const line = this.#source[this.#starts.length];
+    if (line === undefined) return false;
+    this.#starts.push(this.#lines.length);
+    for (const wrapped of wrapLine(line, this.#columns)) this.#lines.push(wrapped);
+    return true;
+  }
+}
+
+function wrapLine({ text, style, ranges = [], hang = 0 }: TextLine, columns: number): string[] {
+  const indent = hang > columns * MAX_HANG_SHARE ? 0 : hang;
+  const [mark, rest] = [text.slice(0, indent), text.slice(indent)];
+  const lines: string[] = [];
+  let at = indent;
+  for (const piece of splitPieces(rest)) {
+    for (const line of wrapToWidth(piece, columns - indent)) {
+      // Wrapping leaves out spaces only, so that each line is found at or after the end of the one before.
+      const start = Math.max(at, text.indexOf(line, at));
+      at = start + line.length;
+      const first = lines.length === 0 ? paintRange(mark, 0, style, ranges) : " ".repeat(indent);
+      lines.push(first + paintRange(line, start, style, ranges));
     }
   }
+  return lines;
+}
+
+/** A piece of a line that begins at a place of it, in its styles. */
+function paintRange(
+  text: string,
+  start: number,
+  style: Style | undefined,
+  ranges: readonly StyledRange[],
+): string {
+  if (text === "") return "";
+  const end = start + text.length;
+  const seen = ranges.filter((range) => range.start < end && range.end > start);
+  if (seen.length === 0) return style === undefined ? text : style(text);
+  const cuts = new Set([start, end]);
+  for (const range of seen) cuts.add(Math.max(start, range.start)).add(Math.min(end, range.end));
+  const places = [...cuts].toSorted((a, b) => a - b);
+  return places
+    .slice(0, -1)
+    .map((from, index) => {
+      const piece = text.slice(from - start, (places[index + 1] ?? end) - start);
+      const own = seen.findLast((range) => range.start <= from && range.end > from)?.style ?? style;
+      return own === undefined ? piece : own(piece);
+    })
+    .join("");
 }
 
 function splitPieces(text: string): string[] {

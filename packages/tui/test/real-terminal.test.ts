@@ -62,7 +62,7 @@ async function readModes(): Promise<string> {
 async function start(command = `node ${LCM_TUI} --db ${database}`): Promise<void> {
   type(`clear; echo before; ${command}; echo status $?`);
   press("Enter");
-  await see(/ lcm {2}Conversations[\s\S]*agent:main:main/);
+  await see(/ lcm {2}Conversations[\s\S]*step 0: the greenhouse/);
 }
 
 beforeAll(async () => {

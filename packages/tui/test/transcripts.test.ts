@@ -59,7 +59,7 @@ test("imports one after a look, or all of them; what was stored is then called s
   const done = await stage.see("4 messages stored, 6 known before");
   expect(done).toContain("1 file could not be read");
   await stage.press("escape");
-  expect(await stage.see(":young")).toContain(":old");
+  expect(await stage.see("young says the word number 0")).toContain("old says the word number 0");
   expect((await stage.writer.verify()).problems).toEqual([]);
 });
 

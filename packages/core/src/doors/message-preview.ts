@@ -15,11 +15,17 @@ export function previewOf({
     // Only the beginning is shown; what is long may be very long.
     const text = part.text.slice(0, 20 * PREVIEW_CHARS);
     if (part.type === "text") return text;
-    if (part.type === "tool_call") return `→ ${part.toolName ?? "tool"} ${text}`;
+    if (part.type === "tool_call") return `→ ${part.toolName ?? "tool"} ${dropName(text, part.toolName)}`;
     return `[${describePart(part)}] ${text}`;
   });
   return toPreview(pieces.join(" "));
 }
+
+/** The text of a call begins with the name of its tool. */
+const dropName = (text: string, name = ""): string =>
+  name !== "" && /^\s/.test(text.slice(name.length)) && text.startsWith(name)
+    ? text.slice(name.length)
+    : text;
 
 function toPreview(long: string): string {
   const text = long.replaceAll(/\s+/gu, " ").trim();

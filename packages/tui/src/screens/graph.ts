@@ -6,10 +6,11 @@ import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { drawGraph, listAbove, type GraphLine, type GraphNode } from "../graph-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
-import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Span } from "../paint.ts";
+import { cell, renderRow, renderSpans, span, type Paint, type Span } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
-import { Previews } from "../previews.ts";
+import { Previews, renderPreview } from "../previews.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
+import type { Sought } from "../sought.ts";
 
 const KEYS: readonly KeyHelp[] = [
   { keys: "Enter → l", does: "expand, open a message" },
@@ -39,16 +40,19 @@ export class GraphScreen implements Screen {
   readonly #open = new Set<string>();
   readonly #messages = new Map<string, readonly number[]>();
   #wanted: string | null;
+  /** The summary that a search found, and what was sought in it. */
+  readonly #found: { readonly summaryId: string; readonly sought: Sought } | null;
   #withRetired = false;
   #nodes: ReadonlyMap<string, GraphNode> = new Map();
   #counts: ReadonlyMap<GraphNode["state"], number> = new Map();
   #lines: readonly GraphLine[] = [];
   #cursor: ListCursor = LIST_START;
 
-  constructor(desk: Desk, conversation: HeadedConversation, summaryId?: string) {
+  constructor(desk: Desk, conversation: HeadedConversation, summaryId?: string, sought?: Sought) {
     this.#desk = desk;
     this.conversation = conversation;
     this.#wanted = summaryId ?? null;
+    this.#found = summaryId === undefined || sought === undefined ? null : { summaryId, sought };
     this.#previews = new Previews(desk.archive.engine, desk.archive.scope);
     this.#text = new ChosenText(desk);
   }
@@ -201,13 +205,15 @@ export class GraphScreen implements Screen {
       .map((line, at) =>
         renderRow(this.#renderLine(line, paint), { columns, isSelected: top + at === selected, paint }),
       );
+    const chosen = toChoosable(this.#selected);
+    const isFound = this.#found !== null && chosen?.summaryId === this.#found.summaryId;
     const empty = paint.faint("  Nothing is folded yet: every message is in the context as it is.");
     return joinPanes(
       panes,
       {
         list: [this.#renderHead(columns, paint), ...(lines.length === 0 ? [empty] : lines)],
         title: this.#describeShown(),
-        detail: this.#text.render(toChoosable(this.#selected), panes.detail, paint),
+        detail: this.#text.render(chosen, panes.detail, paint, isFound ? this.#found.sought : null),
       },
       paint,
     );
@@ -225,7 +231,7 @@ export class GraphScreen implements Screen {
       return [
         span(line.prefix, paint.faint),
         span(`${formatMessageId(line.messageId)}  `, paint.name),
-        storedSpan(this.#previews.get(line.messageId) ?? "…"),
+        ...renderPreview(this.#previews.get(line.messageId), false, paint),
       ];
     }
     const { node, prefix, isRepeated } = line;

@@ -1,15 +1,17 @@
 /** The messages of a conversation, one line each, and the chosen one below or beside. Scrolls through any number; follows new ones. */
 import { formatMessageId, parseMessageId } from "@lossless/core";
 import type { HeadedConversation, MessageRow } from "@lossless/core";
-import { formatCount, formatTime, parseTime, toOneLine } from "@lossless/core/doors";
+import { countOf, formatCount, parseTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { describeMessage } from "../message-text.ts";
 import { MessageWindow } from "../message-window.ts";
-import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Span } from "../paint.ts";
+import { renderRow, renderSpans, span, type Paint, type Span } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
-import { Previews } from "../previews.ts";
+import { Previews, renderPreview } from "../previews.ts";
+import { renderRowColumns } from "../row-columns.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
+import type { Sought } from "../sought.ts";
 
 const KEYS: readonly KeyHelp[] = [
   { keys: "Enter", does: "whole message" },
@@ -24,7 +26,6 @@ const KEYS: readonly KeyHelp[] = [
 ];
 
 const HEAD_ROWS = 1;
-const WIDTHS = { time: 16, role: 9, tokens: 7 } as const;
 /** Messages longer than this are not read for the pane while one scrolls past them; Enter opens them. */
 const MAX_PANE_BYTES = 2_000_000;
 
@@ -36,13 +37,16 @@ export class MessagesScreen implements Screen {
   readonly #previews: Previews;
   readonly #text: ChosenText;
   readonly #startAt: number | null;
+  /** What was sought in the message one came for. */
+  readonly #sought: Sought | null;
   #isOpen = false;
 
-  constructor(desk: Desk, conversation: HeadedConversation, messageId?: number) {
+  constructor(desk: Desk, conversation: HeadedConversation, messageId?: number, sought?: Sought) {
     const { engine, scope } = desk.archive;
     this.#desk = desk;
     this.conversation = conversation;
     this.#startAt = messageId ?? null;
+    this.#sought = sought ?? null;
     this.#window = new MessageWindow(engine, scope, conversation.conversationId);
     this.#previews = new Previews(engine, scope);
     this.#text = new ChosenText(desk);
@@ -81,7 +85,7 @@ export class MessagesScreen implements Screen {
   async #go(name: string): Promise<boolean> {
     const { go } = this.#desk;
     const row = this.#window.selected;
-    if (isOpen(name)) return row !== undefined && go.message(versionOf(row));
+    if (isOpen(name)) return row !== undefined && go.message(versionOf(row), this.#soughtIn(row));
     if (name === "s") return go.graph(this.conversation);
     if (name === "c") return go.context(this.conversation);
     if (name === "p") return go.previousContext(this.conversation, null);
@@ -89,6 +93,11 @@ export class MessagesScreen implements Screen {
     if (name === "F" || name === "f") return go.files(this.conversation);
     if (name === "t") return go.transplant(this.conversation);
     return name === "R" && go.repair(this.conversation);
+  }
+
+  #soughtIn(row: MessageRow | undefined): Sought | null {
+    const isIt = row !== undefined && (row.messageId === this.#startAt || versionOf(row) === this.#startAt);
+    return isIt ? this.#sought : null;
   }
 
   #askWhere(): boolean {
@@ -138,18 +147,20 @@ export class MessagesScreen implements Screen {
     this.#window.keep(rows);
     const { columns } = panes.list;
     const { top, selected } = this.#window.cursor;
-    const lines = this.#window.rows
-      .slice(top, top + rows)
-      .map((row, at) =>
-        renderRow(this.#renderCells(row, paint), { columns, isSelected: top + at === selected, paint }),
-      );
+    const lines = this.#window.rows.slice(top, top + rows).map((row, at) =>
+      renderRow(this.#renderCells(row, top + at, columns, paint), {
+        columns,
+        isSelected: top + at === selected,
+        paint,
+      }),
+    );
     const row = this.#window.selected;
     return joinPanes(
       panes,
       {
         list: [this.#renderHead(columns, paint), ...lines],
         title: row === undefined ? "no messages" : describeMessage({ row }, this.#desk.timezone),
-        detail: this.#text.render(toChoosable(row), panes.detail, paint),
+        detail: this.#text.render(toChoosable(row), panes.detail, paint, this.#soughtIn(row)),
       },
       paint,
     );
@@ -161,27 +172,29 @@ export class MessagesScreen implements Screen {
     const last = this.#window.isAtEnd ? (this.#window.rows.at(-1)?.seq ?? 0) : messages;
     const share =
       row === undefined ? 100 : Math.min(100, Math.round((100 * row.seq) / Math.max(row.seq, last, 1)));
-    const facts = `${formatCount(messages)} messages, ${formatCount(summaries)} summaries, ${formatCount(shownTokens)} tokens in the context`;
+    const facts = `${countOf(messages, "message")}, ${countOf(summaries, "summary", "summaries")}, ${formatCount(shownTokens)} tokens in the context`;
     const follow = this.#window.isFollowing ? ", following" : "";
     return renderSpans([span(`  ${facts}; at ${share} %${follow}`, paint.faint)], columns);
   }
 
-  #renderCells(row: MessageRow, paint: Paint): Span[] {
+  #renderCells(row: MessageRow, at: number, columns: number, paint: Paint): Span[] {
     const preview = this.#previews.get(versionOf(row));
+    const { top, selected } = this.#window.cursor;
+    const above = at === top || at === selected ? undefined : this.#window.rows[at - 1];
     const marks = [
       ...(row.forgottenAt === null ? [] : ["forgotten"]),
       ...(row.newest === null ? [] : ["changed"]),
       ...row.hidden,
     ];
     return [
-      cell(formatTime(row.createdAt, this.#desk.timezone), WIDTHS.time, { style: paint.faint }),
-      span(" "),
-      cell(toOneLine(row.role), WIDTHS.role, { style: paint.role(row.role) }),
-      span(" "),
-      cell(formatCount(row.tokens), WIDTHS.tokens, { right: true, style: paint.faint }),
-      span("  "),
+      ...renderRowColumns(
+        { at: row.createdAt, above: above?.createdAt ?? null, who: row.role, tokens: row.tokens },
+        columns,
+        this.#desk.timezone,
+        paint,
+      ),
       ...(marks.length === 0 ? [] : [span(`[${marks.join(", ")}] `, paint.warning)]),
-      storedSpan(preview ?? "…", row.hidden.length > 0 ? paint.faint : undefined),
+      ...renderPreview(preview, row.hidden.length > 0, paint),
     ];
   }
 }

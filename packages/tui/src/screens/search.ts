@@ -1,12 +1,13 @@
 /** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
-import { countOf, formatTime, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
+import { countOf, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { wordNote } from "@lossless/core";
 import type { HeadedConversation, GrepHit, GrepResult, GrepScope } from "@lossless/core";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
-import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
+import { renderRow, renderSpans, span, storedSpan, type Paint, type Span } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
+import { renderRowColumns } from "../row-columns.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 
 const KEYS: readonly KeyHelp[] = [
@@ -147,8 +148,8 @@ export class SearchScreen implements Screen {
     const conversation = await engine.readConversation({ ...scope, conversationId });
     if (conversation === null) return true;
     return hit.type === "message"
-      ? this.#desk.go.messages(conversation, hit.messageId)
-      : this.#desk.go.graph(conversation, hit.summaryId);
+      ? this.#desk.go.messages(conversation, hit.messageId, hit)
+      : this.#desk.go.graph(conversation, hit.summaryId, hit);
   }
 
   async settle(): Promise<void> {
@@ -172,35 +173,41 @@ export class SearchScreen implements Screen {
     const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
     this.#cursor = keepInList(this.#cursor, this.#hits.length, rows);
     const { top, selected } = this.#cursor;
-    const lines = this.#hits
-      .slice(top, top + rows)
-      .map((hit, at) =>
-        renderRow(this.#renderHit(hit, paint), { columns, isSelected: top + at === selected, paint }),
-      );
+    const lines = this.#hits.slice(top, top + rows).map((hit, at) =>
+      renderRow(this.#renderHit(hit, top + at, columns, paint), {
+        columns,
+        isSelected: top + at === selected,
+        paint,
+      }),
+    );
     const hit = this.#hits[selected];
     return joinPanes(
       panes,
       {
         list: [...this.#renderHead(columns, paint), ...lines],
         title: hit === undefined ? "" : `${hit.id} · conversation ${hit.conversationId}`,
-        detail: this.#text.render(this.#choosable(), panes.detail, paint),
+        detail: this.#text.render(this.#choosable(), panes.detail, paint, hit ?? null),
       },
       paint,
     );
   }
 
-  #renderHit(hit: GrepHit, paint: Paint): ReturnType<typeof span>[] {
+  #renderHit(hit: GrepHit, at: number, columns: number, paint: Paint): Span[] {
     const kind =
       hit.type === "message"
         ? hit.role
         : hit.type === "summary"
           ? `summary d${hit.depth}`
           : `line ${hit.line}`;
+    const { top, selected } = this.#cursor;
+    const above = at === top || at === selected ? undefined : this.#hits[at - 1];
     return [
-      cell(formatTime(hit.type === "summary" ? hit.latestAt : hit.createdAt, this.#desk.timezone), 17, {
-        style: paint.faint,
-      }),
-      cell(toOneLine(kind), 11, { style: hit.type === "message" ? paint.role(hit.role) : paint.name }),
+      ...renderRowColumns(
+        { at: timeOf(hit), above: above === undefined ? null : timeOf(above), who: kind },
+        columns,
+        this.#desk.timezone,
+        paint,
+      ),
       ...splitSnippet(hit).map(({ text, isMatch }) => storedSpan(text, isMatch ? paint.match : undefined)),
     ];
   }
@@ -222,11 +229,13 @@ export class SearchScreen implements Screen {
     if (this.#answer === null) return this.#running === null ? "" : "searching …";
     const { total, isTotalExact, rule, notes } = this.#answer;
     const count = `${isTotalExact ? "" : "at least "}${countOf(total, "hit")}`;
-    const loose = rule === "relaxed" ? ", not all of them hold every word" : "";
+    const loose = rule === "relaxed" && total > 0 ? ", not all of them hold every word" : "";
     const said = notes.length === 0 ? "" : `; ${notes.map((note) => wordNote(note, SHELL_WORDS)).join(" ")}`;
     return toOneLine(`${count}${loose}${said}`);
   }
 }
+
+const timeOf = (hit: GrepHit): number => (hit.type === "summary" ? hit.latestAt : hit.createdAt);
 
 /** A snippet in pieces, those that match marked. */
 export function splitSnippet({

@@ -4,6 +4,8 @@ import { formatCount } from "@lossless/core/doors";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
 import { renderSpans, span, type Paint } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
+import { leaveUnmarked, markWith, type Sought } from "../sought.ts";
+import { findTop } from "../text-pane.ts";
 import { WrappedText, type TextLine } from "../wrapped-text.ts";
 
 export interface TextContent {
@@ -18,6 +20,8 @@ export class TextScreen implements Screen {
   readonly #desk: Desk;
   readonly #read: () => Promise<TextContent>;
   readonly #act: (key: Key) => Promise<boolean>;
+  readonly #sought: Sought | null;
+  #isBegun = false;
   #content: TextContent | null = null;
   #text: { readonly columns: number; readonly wrapped: WrappedText } | null = null;
   #top = 0;
@@ -31,11 +35,14 @@ export class TextScreen implements Screen {
       /** Its own keys; true: it was one. */
       readonly act?: (key: Key) => Promise<boolean>;
       readonly conversation?: HeadedConversation;
+      /** What was sought in it: it begins there. */
+      readonly sought?: Sought | null;
     },
   ) {
     this.#desk = desk;
     this.name = options.name;
     this.keys = options.keys ?? [];
+    this.#sought = options.sought ?? null;
     this.#read = options.read;
     this.#act = options.act ?? (() => Promise.resolve(false));
     if (options.conversation !== undefined) this.conversation = options.conversation;
@@ -69,13 +76,22 @@ export class TextScreen implements Screen {
     const content = this.#content;
     if (content === null) return [];
     const columns = Math.max(1, size.columns - 2);
-    if (this.#text?.columns !== columns)
-      this.#text = { columns, wrapped: new WrappedText(content.lines(paint), columns) };
+    if (this.#text?.columns !== columns) this.#wrap(content, columns, paint);
+    if (this.#text === null) return [];
     const { wrapped } = this.#text;
     const rows = Math.max(1, size.rows - 1);
     this.#top = wrapped.clampTop(this.#top, rows);
     const cursor = this.#top === 0 ? "" : `  from line ${formatCount(this.#top + 1)}`;
     const head = renderSpans([span(`  ${content.title}${cursor}`, paint.faint)], size.columns);
     return [head, ...wrapped.read(this.#top, rows).map((line) => `  ${line}`)];
+  }
+
+  #wrap(content: TextContent, columns: number, paint: Paint): void {
+    const mark = this.#sought === null ? leaveUnmarked : markWith(this.#sought, paint);
+    const { lines, place } = mark(content.lines(paint));
+    const wrapped = new WrappedText(lines, columns);
+    if (!this.#isBegun) this.#top = findTop(wrapped, place);
+    this.#isBegun = true;
+    this.#text = { columns, wrapped };
   }
 }
