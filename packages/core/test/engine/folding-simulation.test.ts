@@ -11,7 +11,7 @@ const FILE = "packages/core/test/engine/folding-simulation.test.ts";
 const SOAK_STEPS = rounds({ test: 0, soak: 120 });
 const SHORT = { file: FILE, steps: 60, proveEvery: isSoak ? 1 : 10 };
 
-test("whatever happens to a conversation in a file, the archive proves whole and every context stands for it exactly once", () =>
+test("whatever happens to a conversation, the archive proves whole and every context stands for it exactly once", () =>
   playSeeds({ ...SHORT, makeGround: makeSqliteGround, seeds: rounds({ test: 2, soak: 16 }) }));
 
 test("the same holds without a database", () =>
