@@ -1,7 +1,8 @@
 /**
  * Leases by the server's clock. Machines that share an archive may have clocks that differ; compared with each other, a lease that has minutes left
  * would look as if it had run out, and its work would be done, and paid for, twice. So every time that a lease or a debt is compared by is moved by how
- * far this machine is from the server, measured once.
+ * far this machine is from the server. A clock may be set while the program runs, or wake up wrong from a suspended machine, so that is measured again now
+ * and then, and at once when the clock has leapt.
  */
 import type { Store } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
@@ -14,6 +15,13 @@ type LeaseVerbs = Pick<
 const NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now";
 /** Closer than this is the same time: the way to the server takes a while, too. */
 const SAME_MS = 2_000;
+/** So long a measurement is believed, by the clock that was measured: one that has leapt further, or back, is measured at once. */
+const BELIEVED_MS = 60_000;
+
+interface Measured {
+  readonly at: number;
+  readonly ahead: Promise<number>;
+}
 
 /** By how much the server is ahead. */
 async function measure(sql: Sql, clock: () => number): Promise<number> {
@@ -24,11 +32,13 @@ async function measure(sql: Sql, clock: () => number): Promise<number> {
 }
 
 export function onServerTime(store: LeaseVerbs, sql: Sql, clock: () => number): LeaseVerbs {
-  let measured: Promise<number> | null = null;
+  let measured: Measured | null = null;
   const ahead = async (): Promise<number> => {
-    measured ??= measure(sql, clock);
+    const age = measured === null ? null : clock() - measured.at;
+    if (measured === null || age === null || age < 0 || age > BELIEVED_MS)
+      measured = { at: clock(), ahead: measure(sql, clock) };
     try {
-      return await measured;
+      return await measured.ahead;
     } catch (error) {
       measured = null;
       throw error;

@@ -80,18 +80,24 @@ describePostgres("plans on PostgreSQL", (server) => {
     const address = await server.createDatabase();
     const [here, ahead, behind] = await Promise.all(
       [0, 300_000, -300_000].map(async (skewMs) => {
-        const clock = (): number => Date.now() + skewMs;
+        const leap = { ms: 0 };
+        const clock = (): number => Date.now() + skewMs + leap.ms;
         const store = await openPostgresStore({ address, create: true, clock });
         onTestFinished(() => store.close());
         const claim = (holder: string, leaseMs = 120_000) =>
           store.claimDebt({ conversationId: null, holder, now: clock(), leaseMs });
-        return { store, clock, claim };
+        return { store, clock, claim, leap };
       }),
     );
     const { conversationId } = await ahead!.store.append(batchOf([makeEvent("e", say("a"))]));
     await ahead!.store.addDebt({ conversationId, budgetTokens: 1_000, now: ahead!.clock() });
     expect(await here!.claim("here")).toMatchObject({ conversationId });
     expect(await ahead!.claim("ahead")).toBeNull();
+    // Set while the program runs, or after a suspended machine.
+    for (const ms of [600_000, -900_000]) {
+      ahead!.leap.ms = ms;
+      expect(await ahead!.claim("ahead")).toBeNull();
+    }
     const until = here!.clock() + 1;
     await here!.store.renewDebt({ conversationId, holder: "here", until });
     await expect.poll(() => behind!.claim("behind")).toMatchObject({ conversationId });
