@@ -52,6 +52,8 @@ export interface WriteOptions {
   readonly isRepeatable?: boolean;
   /** What `work` reads is behind no lock: the server sees to it that the outcome is as if it had run alone. */
   readonly isSerializable?: boolean;
+  /** Between its statements `work` reads from elsewhere, which may take longer than a transaction is given otherwise. */
+  readonly isPatient?: boolean;
   /** Whether this failure of `work`, too, is a reason to run it again. */
   readonly isConflict?: (error: unknown) => boolean;
 }
@@ -75,12 +77,23 @@ const SHORTEST_CONNECT_MS = 2_000;
 const SILENCE_MS = { min: 1_000, max: 5_000 } as const;
 const LONGEST_PAUSE_MS = 500;
 const READ_VERSION = "SELECT version FROM archive_schema";
-/** With what names the transaction, as long as the server does not start anew. */
-const READ_IDENTITY =
-  "SELECT version, pg_current_xact_id()::text AS xid, pg_postmaster_start_time()::text AS since FROM archive_schema";
-const READ_FATE = "SELECT pg_xact_status($1::xid8) AS status, pg_postmaster_start_time()::text AS since";
-/** While the server has not noticed yet that its client is gone. */
+/** Since when the server has lost nothing: it starts anew, or recovers from a crash of one of its processes, which empties its statistics, too. */
+const SINCE =
+  "concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()))";
+/** With what names the transaction, as long as the server loses nothing. */
+const READ_IDENTITY = `SELECT version, pg_current_xact_id()::text AS xid, ${SINCE} AS since FROM archive_schema`;
+/** A server that has lost transactions may not have come to the number of this one yet, or have given it to another. */
+const READ_FATE = `SELECT CASE WHEN ${SINCE} = $2 THEN pg_xact_status($1::xid8) END AS status, ${SINCE} AS since`;
+/** While the server has not noticed yet that its client is gone, or is about to commit. */
 const FATE_PAUSE_MS = 50;
+/** A COMMIT that the network has lost never arrives, and the server may wait for it for hours. Whichever comes first, the fate is settled then. */
+const END_WAITING =
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = $1::xid8::xid AND state = 'idle in transaction'";
+/**
+ * So long a transaction may hold its locks without a word. A machine that was suspended, or has lost the network, would hold them for hours; whoever
+ * waits for a lock meanwhile waits longer than this.
+ */
+const IDLE_LIMIT_MS = 30_000;
 
 export class Connection implements Sql {
   readonly name: string;
@@ -171,12 +184,12 @@ export class Connection implements Sql {
   }
 
   write<T>(work: (sql: WriteSql) => Promise<T>, options: WriteOptions = {}): Promise<T> {
-    return this.#attempt("write", options, () => this.#writeOnce(work, options.isSerializable));
+    return this.#attempt("write", options, () => this.#writeOnce(work, options));
   }
 
   /** Like {@link write} for work that must not run twice. */
   writeThroughout<T>(work: (sql: WriteSql) => Promise<T>): Promise<T> {
-    return this.#attempt("write", { isOnce: true }, () => this.#writeOnce(work));
+    return this.#attempt("write", { isOnce: true }, () => this.#writeOnce(work, { isPatient: true }));
   }
 
   /** From now on, a schema newer than this one is an error: another program may upgrade the database while this one has it open. */
@@ -218,7 +231,10 @@ export class Connection implements Sql {
     });
   }
 
-  async #writeOnce<T>(work: (sql: WriteSql) => Promise<T>, isSerializable = false): Promise<T> {
+  async #writeOnce<T>(
+    work: (sql: WriteSql) => Promise<T>,
+    { isSerializable = false, isPatient = false }: WriteOptions,
+  ): Promise<T> {
     if (this.readOnly)
       throw new EngineError(
         "database_unreadable",
@@ -226,7 +242,15 @@ export class Connection implements Sql {
       );
     const { lockTimeoutMs, statementTimeoutMs } = this.#address;
     const isolation = isSerializable ? "SERIALIZABLE" : "READ COMMITTED";
-    const begin = `BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`;
+    const limits = {
+      lock_timeout: lockTimeoutMs,
+      statement_timeout: statementTimeoutMs,
+      idle_in_transaction_session_timeout: isPatient ? statementTimeoutMs : IDLE_LIMIT_MS,
+    };
+    const begin = [
+      `BEGIN ISOLATION LEVEL ${isolation}`,
+      ...Object.entries(limits).map(([name, ms]) => `SET LOCAL ${name} = ${ms}`),
+    ].join("; ");
     const isChecked = this.#newestSchema !== null;
     const check = (version: number): void => this.checkSchemaVersion(version);
     const { result, transaction } = await this.#withClient(async (client) => {
@@ -248,16 +272,16 @@ export class Connection implements Sql {
     const { status, since } = await this.#attempt("write", { isRepeatable: true }, () =>
       this.#readFate(identity),
     );
-    // A server that has started anew may give the name of a transaction that it lost to another.
     if (since !== identity.since) throw failure;
     if (status !== "committed") throw failure.cause;
   }
 
-  async #readFate({ xid }: Identity): Promise<Fate> {
+  async #readFate({ xid, since }: Identity): Promise<Fate> {
     for (;;) {
-      const { rows } = await this.#withClient((client) => client.query(statement(READ_FATE, xid)));
+      const { rows } = await this.#withClient((client) => client.query(statement(READ_FATE, xid, since)));
       const fate = rows[0] as Fate;
       if (fate.status !== "in progress") return fate;
+      await this.#withClient((client) => client.query(statement(END_WAITING, xid)));
       await sleep(FATE_PAUSE_MS);
     }
   }
@@ -717,7 +741,7 @@ function isLost(error: unknown): boolean {
   if (error instanceof UnansweredCommit) return true;
   if (!(error instanceof Error) || error instanceof EngineError) return false;
   const code = codeOf(error);
-  if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3])/.test(code);
+  if (error instanceof pg.DatabaseError) return /^(08|25P03|57P0[1-35])/.test(code);
   return NETWORK.test(code) || LOST_MESSAGES.test(error.message);
 }
 

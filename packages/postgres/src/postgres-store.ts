@@ -67,7 +67,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     bringIn: (work, { isRepeatable = false } = {}) => {
       const run = (sql: WriteSql): ReturnType<typeof work> =>
         work(bindVerbs({ ...VERBS, ...INTAKE_VERBS }, { ...context, sql }));
-      return isRepeatable ? connection.write(run, CONFLICTING) : connection.writeThroughout(run);
+      return isRepeatable
+        ? connection.write(run, { ...CONFLICTING, isPatient: true })
+        : connection.writeThroughout(run);
     },
     // Searches read what is pending: an index written for each of them would cost many times what that costs.
     flushIndex: () => (derive === null ? queue.settle("all") : Promise.resolve()),

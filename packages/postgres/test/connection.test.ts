@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parseServerAddress } from "../src/address.ts";
@@ -140,6 +141,26 @@ describePostgres("a connection", (server) => {
       });
     await Promise.all(Array.from({ length: 4 }, (_, i) => (i % 2 === 0 ? raise("a", "b") : raise("b", "a"))));
     expect(await connection.all("SELECT failures FROM guards")).toEqual([{ failures: 4 }, { failures: 4 }]);
+  });
+
+  test("runs again what the server has ended because it held its locks in silence", async () => {
+    const connection = await open(await server.createDatabase());
+    const other = await open(connection.name);
+    const limit = "SHOW idle_in_transaction_session_timeout";
+    const pids: number[] = [];
+    await connection.write(async (sql) => {
+      expect(await sql.all(limit)).toEqual([{ idle_in_transaction_session_timeout: "30s" }]);
+      const row = await sql.get<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+      pids.push(row?.pid ?? 0);
+      sql.post(statement("INSERT INTO guards VALUES ('a', 0, 0, '')"));
+      if (pids.length > 1) return;
+      await sql.all("SET LOCAL idle_in_transaction_session_timeout = 1");
+      const find = (): Promise<unknown[]> =>
+        other.all("SELECT pid FROM pg_stat_activity WHERE pid = $1", pids[0] ?? 0);
+      await expect.poll(find, { timeout: HANG_LIMIT_MS }).toEqual([]);
+    });
+    expect(pids).toHaveLength(2);
+    expect(await other.all("SELECT name FROM guards")).toEqual([{ name: "a" }]);
   });
 
   test("ends a read that takes longer than the limit", async () => {

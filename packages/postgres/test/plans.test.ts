@@ -6,6 +6,8 @@ import { proveArchive } from "@lossless/core/adapter";
 import { deriveMessage } from "@lossless/core/testing";
 import type { AppendEvent } from "@lossless/core/ports";
 import { batchOf, makeEvent, say, session } from "@lossless/testkit/contract/parts.ts";
+import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
+import type { PostgresServer } from "@lossless/testkit/postgres-server.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { makeTemporaryDirectory } from "@lossless/testkit/temporary.ts";
 import { expect, onTestFinished, test } from "vitest";
@@ -39,37 +41,66 @@ const prove = async (context: StoreContext): Promise<readonly unknown[]> => {
   return (await context.sql.read((sql) => answerNow(context, sql, proveArchive(request)))).problems;
 };
 
+/** A function runs before the connection ends. */
+type Drop = "answered" | "lost" | "unnoticed" | (() => Promise<void>);
+
 interface DroppingProxy {
-  /** Ends the connection that sends the next COMMIT: once that has reached the server, or before. */
-  dropNextCommit(isAnswered: boolean): void;
+  /** Ends the connection that sends the next COMMIT: once that has reached the server, or before; or so that only the sender hears of it. */
+  dropNextCommit(how: Drop): void;
   dropped(): number;
   close(): void;
+}
+
+/** Ends one process of the server by force: the server ends the others and recovers from its log. */
+async function crash(server: PostgresServer, address: string): Promise<void> {
+  const find = async (): Promise<number | null> => {
+    const asked = server.query(
+      address,
+      "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'",
+    );
+    const [row] = (await asked.catch(() => [])) as { pid: number }[];
+    return row?.pid ?? null;
+  };
+  const pid = (await find()) ?? 0;
+  process.kill(pid, "SIGKILL");
+  const isBack = async (): Promise<boolean> => ![pid, null].includes(await find());
+  await expect.poll(isBack, { timeout: HANG_LIMIT_MS }).toBe(true);
 }
 
 const SOCKET = ".s.PGSQL.5432";
 
 /** Stands between a store and its server. */
 async function startDroppingProxy(serverFolder: string, folder: string): Promise<DroppingProxy> {
-  let drop: boolean | null = null;
+  let drop: Drop | null = null;
   let dropped = 0;
   const proxy = createServer((client) => {
     const server = connect(join(serverFolder, SOCKET));
     const end = (): void => void (client.destroy(), server.destroy());
     for (const socket of [client, server]) socket.on("error", end).on("close", end);
-    let isDropping = false;
+    let [isWriting, isDropping] = [false, false];
     client.on("data", (chunk) => {
-      if (drop === null || !chunk.includes("COMMIT")) return void server.write(chunk);
-      isDropping = drop;
+      isWriting ||= chunk.includes("READ COMMITTED");
+      if (drop === null || !isWriting || !chunk.includes("COMMIT\0")) return void server.write(chunk);
+      const how = drop;
       drop = null;
       dropped += 1;
-      if (isDropping) server.write(chunk);
-      else end();
+      isDropping = how === "answered";
+      if (how === "answered") server.write(chunk);
+      else if (how === "lost") end();
+      else if (how === "unnoticed") client.off("close", end).destroy();
+      else {
+        server
+          .off("close", end)
+          .off("error", end)
+          .on("error", () => undefined);
+        void how().finally(end);
+      }
     });
     server.on("data", (chunk) => (isDropping ? end() : client.write(chunk)));
   });
   await new Promise<void>((resolve) => proxy.listen(join(folder, SOCKET), resolve));
   return {
-    dropNextCommit: (isAnswered) => void (drop = isAnswered),
+    dropNextCommit: (how) => void (drop = how),
     dropped: () => dropped,
     close: () => proxy.close(),
   };
@@ -253,17 +284,28 @@ describePostgres("plans on PostgreSQL", (server) => {
     onTestFinished(() => proxy.close());
     const context = await open(address.replace(/host=[^&]*/, `host=${folder}`));
     await append(context, batchOf([makeEvent("a", say("before"))]));
-    for (const isAnswered of [true, false]) {
-      proxy.dropNextCommit(isAnswered);
-      const { results } = await append(context, batchOf([makeEvent(`b${isAnswered}`, say("in between"))]));
+    for (const how of ["answered", "lost", "unnoticed"] as const) {
+      proxy.dropNextCommit(how);
+      const { results } = await append(context, batchOf([makeEvent(how, say("in between"))]));
       expect(results.map(({ outcome }) => outcome)).toEqual(["stored"]);
-      proxy.dropNextCommit(isAnswered);
-      const save = statement("INSERT INTO guards VALUES ($1, 0, 0, '')", `guard ${isAnswered}`);
+      proxy.dropNextCommit(how);
+      const save = statement("INSERT INTO guards VALUES ($1, 0, 0, '')", how);
       await context.sql.write(async (sql) => sql.post(save));
     }
-    expect(proxy.dropped()).toBe(4);
-    expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 3 }]);
-    expect(await context.sql.all("SELECT count(*) AS n FROM guards")).toEqual([{ n: 2 }]);
+    // The server loses what it has in memory, goes on as the same one, and gives the number of the transaction to another.
+    proxy.dropNextCommit(async () => {
+      await crash(server, address);
+      const take = "FOR i IN 1..100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP";
+      await server.query(address, `DO $$ BEGIN ${take}; END $$`);
+    });
+    // A server that takes long to recover is not waited for to the end; what counts is that nothing is taken for stored that is not.
+    const last = await append(context, batchOf([makeEvent("crash", say("in between"))])).then(
+      () => 1,
+      (error: unknown) => (expect(error).toMatchObject({ code: "database_unreachable" }), 0),
+    );
+    expect(proxy.dropped()).toBe(7);
+    expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 4 + last }]);
+    expect(await context.sql.all("SELECT count(*) AS n FROM guards")).toEqual([{ n: 3 }]);
     expect(await prove(context)).toEqual([]);
   });
 
