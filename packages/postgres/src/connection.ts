@@ -63,6 +63,8 @@ export interface ConnectionOptions {
   readonly readOnly: boolean;
   /** How long a call keeps trying while it loses against others, or has lost the server. */
   readonly busyLimitMs?: number | undefined;
+  /** How long connections that nobody uses are kept; one is kept for good. */
+  readonly idleLimitMs?: number | undefined;
 }
 
 /** A statement as a value. */
@@ -76,6 +78,10 @@ const SHORTEST_CONNECT_MS = 2_000;
 /** After so long without an answer the server is asked by another connection whether it is there. */
 const SILENCE_MS = { min: 1_000, max: 5_000 } as const;
 const LONGEST_PAUSE_MS = 500;
+const DEFAULT_IDLE_LIMIT_MS = 10_000;
+/** A chat pauses for minutes, and a login costs more round trips than a turn. Asked so often, a network forgets no connection, and a dead one is noticed. */
+const KEPT_CONNECTIONS = 1;
+const KEEP_ALIVE_MS = 30_000;
 const READ_VERSION = "SELECT version FROM archive_schema";
 /** Since when the server has lost nothing: it starts anew, or recovers from a crash of one of its processes, which empties its statistics, too. */
 const SINCE =
@@ -115,7 +121,7 @@ export class Connection implements Sql {
   /** Transactions that were begun again. */
   retries = 0;
 
-  constructor({ address, readOnly, busyLimitMs }: ConnectionOptions) {
+  constructor({ address, readOnly, busyLimitMs, idleLimitMs }: ConnectionOptions) {
     this.#address = parseServerAddress(address);
     this.name = this.#address.name;
     this.readOnly = readOnly;
@@ -127,7 +133,12 @@ export class Connection implements Sql {
       connectionString: this.#address.connectionString,
       max: this.#address.maxConnections,
       connectionTimeoutMillis: this.#connectTimeoutMs,
+      min: KEPT_CONNECTIONS,
+      idleTimeoutMillis: idleLimitMs ?? DEFAULT_IDLE_LIMIT_MS,
       keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+      // A kept connection must not keep a program that forgets to close it.
+      allowExitOnIdle: true,
       types: SQL_TYPES,
       Client: ClosingClient,
       pipeline: true,

@@ -64,6 +64,26 @@ test("a login without a password says so and leaves no connection open", async (
 });
 
 describePostgres("a connection", (server) => {
+  test("is kept while nobody uses it, so that the next turn need not log in", async () => {
+    const address = await server.createDatabase();
+    const watcher = await open(address);
+    const connection = new Connection({ address, readOnly: false, idleLimitMs: 1 });
+    onTestFinished(() => connection.close());
+    const readPid = async (): Promise<number> =>
+      (await connection.get<{ pid: number }>("SELECT pg_backend_pid() AS pid, pg_sleep($1)", 0.05))?.pid ?? 0;
+    const used = await Promise.all([readPid(), readPid(), readPid()]);
+    expect(new Set(used).size).toBe(3);
+    const listLeft = async (): Promise<number[]> => {
+      const rows = await watcher.all<{ pid: number }>(
+        "SELECT pid FROM pg_stat_activity WHERE pid = ANY($1)",
+        used,
+      );
+      return rows.map(({ pid }) => pid);
+    };
+    await expect.poll(listLeft).toHaveLength(1);
+    expect([await readPid()]).toEqual(await listLeft());
+  });
+
   test("brings values back as they were written", async () => {
     const connection = await open(await server.createDatabase());
     const texts = [
