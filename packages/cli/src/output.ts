@@ -57,8 +57,13 @@ async function showText(text: string): Promise<void> {
 
 /** False where there is no such program. */
 function page(text: string, pager: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const child = spawn(pager, { shell: true, stdio: ["pipe", "inherit", "inherit"] });
+  // Ctrl-C is the pager's: it stops a search, and must not leave the pager alone with the terminal.
+  const stay = (): void => undefined;
+  process.on("SIGINT", stay);
+  const shown = new Promise<boolean>((resolve) => {
+    // `PAGER=less` alone would show colours as control characters.
+    const env = { LESS: "FRX", ...process.env };
+    const child = spawn(pager, { shell: true, stdio: ["pipe", "inherit", "inherit"], env });
     // Whoever leaves the pager early has seen enough.
     child.stdin.on("error", () => undefined);
     child.on("error", () => resolve(false));
@@ -66,6 +71,7 @@ function page(text: string, pager: string): Promise<boolean> {
     child.on("close", (status) => resolve(status !== 126 && status !== 127));
     child.stdin.end(text);
   });
+  return shown.finally(() => process.off("SIGINT", stay));
 }
 
 async function writeText(text: string): Promise<void> {

@@ -35,6 +35,10 @@ test("shows what would change, changes it when told to, and takes it back", asyn
 
 test("sets whose sessions are captured, and the built-in redaction", async () => {
   await text("config", "set", "redactPatterns", "hush-\\d+");
+  const dry = await text("setup", "pi", "--capture-owner", "ann", "--redact");
+  expect(dry).toContain("Would set captureOwner = ann\n");
+  expect((await json("config", "get", "captureOwner")).data).toMatchObject({ value: "main" });
+  expect((await json("config", "get", "redactPatterns")).data).toMatchObject({ value: ["hush-\\d+"] });
   const shown = await text("setup", "pi", "--apply", "--capture-owner", "ann", "--redact");
   expect(shown).toContain("captureOwner = ann");
   expect((await json("config", "get", "captureOwner")).data).toMatchObject({ value: "ann" });

@@ -51,11 +51,16 @@ export type LabelConversationRequest = OneConversation & LabelUpdate;
 /** Names, tags, pins or unlists a conversation. Null where the caller sees no such conversation. */
 export async function labelConversation(
   { store, clock, redaction }: EngineState,
-  { conversationId, owner, name, ...update }: LabelConversationRequest,
+  { conversationId, owner, ...update }: LabelConversationRequest,
 ): Promise<HeadedConversation | null> {
-  const told = typeof name === "string" ? redaction.applyToOrigin({ title: name }).title : name;
-  const now = clock.now();
-  const labels = await store.label({ conversationId, owner, update: { ...update, name: told }, now });
+  const redact = (text: string): string => redaction.applyToOrigin({ title: text }).title ?? "";
+  const redacted: LabelUpdate = {
+    ...update,
+    name: typeof update.name === "string" ? redact(update.name) : update.name,
+    addTags: update.addTags?.map(redact),
+    removeTags: update.removeTags?.map(redact),
+  };
+  const labels = await store.label({ conversationId, owner, update: redacted, now: clock.now() });
   const row = labels && (await store.readConversation(conversationId, owner));
   return row && ((await addHeadings(store, [row]))[0] ?? null);
 }

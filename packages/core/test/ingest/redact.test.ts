@@ -179,6 +179,11 @@ describe("redaction", () => {
     expect(Buffer.from(stored?.bytes ?? []).toString("utf8")).toContain(
       "the password is [redacted:pattern-1]",
     );
+    const named = { name: "on hunter2", addTags: ["hunter2"] };
+    expect(await engine.labelConversation({ conversationId: 1, ...named })).toMatchObject({
+      name: "on [redacted:pattern-1]",
+      tags: ["[redacted:pattern-1]"],
+    });
     expect((await engine.verify()).problems).toEqual([]);
     await engine.close();
     expect(readFileSync(database).includes("hunter2")).toBe(false);

@@ -118,7 +118,8 @@ async function runSetup(
   });
   const isAgreed = apply || (isAsking && (await agree(plans)));
   if (isAgreed) for (const { request, edits } of plans) setup.applySetup(request, edits, remove);
-  const set = remove ? [] : await chooseSettings(invocation, options, isAsking && isAgreed);
+  const isRefused = isAsking && !isAgreed;
+  const set = remove || isRefused ? [] : await chooseSettings(invocation, options, { isAsking, isAgreed });
   const notes = plans.flatMap(({ request }) =>
     isAgreed && !remove ? setup.listNotes(request.agent).map((note) => `${request.agent}: ${note}`) : [],
   );
@@ -154,14 +155,18 @@ async function agree(plans: readonly Plan[]): Promise<boolean> {
   return confirm("Make these changes?", false);
 }
 
-/** Whose sessions are captured, and whether secrets are taken out: asked once, written as `lcm config set` does. */
+/** Whose sessions are captured, and whether secrets are taken out: asked once, written as `lcm config set` does. A dry run only says so. */
 async function chooseSettings(
   invocation: Invocation,
   { captureOwner, redact }: Options,
-  isAsking: boolean,
+  { isAsking, isAgreed }: { readonly isAsking: boolean; readonly isAgreed: boolean },
 ): Promise<string[]> {
   const { settings, sources } = await invocation.settings();
   const set: string[] = [];
+  const change = async (key: "captureOwner" | "redactPatterns", text: string, value = text) => {
+    const place = isAgreed ? ` in ${await setOwnSetting(key, value)}` : "";
+    set.push(`${isAgreed ? "Set" : "Would set"} ${key} = ${text}${place}`);
+  };
   const isOpen = (key: "captureOwner" | "redactPatterns"): boolean =>
     isAsking && sources[key].kind === "default";
   const owner =
@@ -170,7 +175,7 @@ async function chooseSettings(
       ? await ask("Whose sessions are these? Owner of what is captured:", settings.captureOwner)
       : undefined);
   if (owner !== undefined && (owner !== settings.captureOwner || captureOwner !== undefined))
-    set.push(`captureOwner = ${owner} in ${await setOwnSetting("captureOwner", owner)}`);
+    await change("captureOwner", owner);
   const isRedacting =
     redact ??
     (isOpen("redactPatterns") &&
@@ -180,9 +185,7 @@ async function chooseSettings(
       )));
   if (isRedacting) {
     const patterns = [...new Set([...settings.redactPatterns, ...REDACTION_SETS])];
-    set.push(
-      `redactPatterns = ${patterns.join(", ")} in ${await setOwnSetting("redactPatterns", JSON.stringify(patterns))}`,
-    );
+    await change("redactPatterns", patterns.join(", "), JSON.stringify(patterns));
   }
   return set;
 }
@@ -206,7 +209,10 @@ async function printPlans(
   }));
   const edits = plans.flatMap((plan) => plan.edits);
   const isChange = edits.some(({ before, after }) => before !== after);
-  const next = isChange && !isAgreed && !isAsking ? ["Nothing was written. Run it again with --apply."] : [];
+  const next =
+    (isChange || set.length > 0) && !isAgreed && !isAsking
+      ? ["Nothing was written. Run it again with --apply."]
+      : [];
   const capture =
     isAgreed && isChange && !remove
       ? ["Sessions are stored by lcm watch; lcm watch --install keeps it running."]
@@ -216,7 +222,7 @@ async function printPlans(
     text: () =>
       [
         ...edits.map((edit) => (isAsking && isAgreed ? renderDone(edit) : renderEdit(edit, isAgreed))),
-        ...set.map((line) => `Set ${line}`),
+        ...set,
         ...notes.map((note) => style.warning(note)),
         ...[...next, ...capture].map(style.faint),
       ].join("\n"),
