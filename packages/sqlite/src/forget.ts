@@ -39,7 +39,8 @@ export function forget(context: StoreContext, request: ForgetRequest): ForgetRes
   });
   if (outcome.kind === "stale") return outcome;
   for (const { blob } of outcome.plan.files) context.files.remove(blob);
-  return { ...outcome, intakeFiles: sweepIntakes(connection, Date.now(), MADE_MS) };
+  const intakeFiles = sweepIntakes(connection, Date.now(), MADE_MS);
+  return intakeFiles.length === 0 ? outcome : { ...outcome, intakeFiles };
 }
 
 export function isForgettingOpen({ connection }: StoreContext): boolean {

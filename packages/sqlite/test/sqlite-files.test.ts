@@ -70,7 +70,7 @@ describe("opening a database", () => {
     // Its statements would still work here: it is refused before it leaves out rows that the new schema needs.
     await expect(store("after")).rejects.toMatchObject(refused);
     await expect(engine.verify()).rejects.toMatchObject(refused);
-    newer.exec("ALTER TABLE conversations RENAME COLUMN session_key TO name");
+    newer.exec("ALTER TABLE conversations RENAME COLUMN session_key TO lane");
     await expect(engine.listConversations({ limit: 1 })).rejects.toMatchObject(refused);
     await expect(store("after")).rejects.toMatchObject(refused);
     expect(newer.prepare("SELECT count(*) AS n FROM messages").get()).toEqual({ n: 1 });
