@@ -4,6 +4,7 @@
  */
 import { applyAction, previewAction, writeAccess } from "./api.ts";
 import type { ActionPreview, ActionResult, ActionRequest, Fact } from "./api.ts";
+import { renderDiff } from "./code.ts";
 import { fill, h, textNodes } from "./dom.ts";
 import type { Child } from "./dom.ts";
 import { renderFailure, renderLoading } from "./view.ts";
@@ -107,13 +108,7 @@ class ActionDialog {
       warning !== null && h("p", { class: "notice warn" }, ...textNodes(warning)),
       ...changes.flatMap(({ name, lines: changed }) => [
         h("h3", { class: "id" }, ...textNodes(name)),
-        h(
-          "pre",
-          { class: "code diff-text", tabindex: 0, "aria-label": `what changed in ${name}` },
-          ...changed.map(({ kind, text }) =>
-            h("span", { class: `diff-${kind}` }, `${SIGNS[kind]} `, ...textNodes(text), "\n"),
-          ),
-        ),
+        renderDiff(changed, `what changed in ${name}`),
       ]),
     );
   }
@@ -122,8 +117,6 @@ class ActionDialog {
     return h("button", { type: "button", onclick: () => this.#dialog.close() }, label);
   }
 }
-
-const SIGNS = { same: " ", gone: "−", new: "+" } as const;
 
 function renderAccount(facts: readonly Fact[], lines: readonly string[]): Child[] {
   return [

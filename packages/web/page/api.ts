@@ -21,6 +21,7 @@ import type {
   StatsReply,
   SummaryNode,
   TimelineResult,
+  TurnSum,
   UnderSummary,
   WriteAccess,
 } from "../src/api-types.ts";
@@ -87,6 +88,8 @@ export const listConversations = (query: Query): Promise<Page<CountedConversatio
 export const readConversation = (id: number): Promise<ConversationDetail> => ask(`/api/conversations/${id}`);
 export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
   ask(`/api/conversations/${id}/messages`, query);
+export const readTurnSums = (id: number, at: number, limit: number): Promise<{ turns: readonly TurnSum[] }> =>
+  ask(`/api/conversations/${id}/turn-sums`, { at, limit });
 export const readMessage = (id: number): Promise<MessageDetail> => ask(`/api/messages/${id}`);
 /** Without the way up to the root, which takes longer than the message. */
 export const readMessageAlone = (id: number): Promise<MessageDetail> =>

@@ -61,6 +61,12 @@ export function labelTimes(moments: readonly number[]): string[] {
 export const nameProject = (path: string): string =>
   path.split(/[\\/]/).findLast((name) => name !== "") ?? path;
 
+export function formatDuration(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  return seconds < 3600 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
+
 export const formatHours = (ms: number): string => (ms / 3_600_000).toFixed(1);
 
 export const formatDay = (ms: number): string => times.day.format(ms);

@@ -11,7 +11,7 @@ import {
   writeAccess,
 } from "./api.ts";
 import type { HeadedConversation, News, Overview } from "./api.ts";
-import { fill, h, throttle } from "./dom.ts";
+import { debounce, fill, h, throttle } from "./dom.ts";
 import { countOf, setTimeZone } from "./format.ts";
 import { describeOrigin, renderFailure, renderHead } from "./view.ts";
 import type { View } from "./view.ts";
@@ -45,6 +45,10 @@ const KEYS: readonly (readonly [key: string, says: string])[] = [
   ["arrows", "context: from block to block"],
   ["?", "these keys"],
 ];
+
+/** How long a view may take to become as long as it was: about five seconds. */
+const GO_BACK_FRAMES = 300;
+const REMEMBER_MS = 150;
 
 class Page {
   readonly #root: HTMLElement;
@@ -116,6 +120,11 @@ class Page {
     this.#picker.addEventListener("change", () => this.#pick(Number(this.#picker.value)));
     window.addEventListener("hashchange", () => void this.#route());
     document.addEventListener("keydown", (event) => this.#press(event));
+    const remember = debounce(
+      () => history.replaceState({ ...history.state, top: this.#main.scrollTop }, ""),
+      REMEMBER_MS,
+    );
+    this.#main.addEventListener("scroll", () => remember(), { passive: true });
     this.#follow();
     await this.#route();
   }
@@ -239,9 +248,23 @@ class Page {
       ),
     );
     fill(this.#main, view.element);
+    void this.#goBack();
     // On a narrow screen the views are wider than it.
     this.#nav.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
     this.#nameTab();
+  }
+
+  /** To where a view was left, when somebody comes back to it: as soon as it is long enough. */
+  async #goBack(): Promise<void> {
+    const top: unknown = (history.state as { top?: unknown } | null)?.top;
+    const view = this.#view;
+    this.#main.scrollTop = 0;
+    if (typeof top !== "number") return;
+    for (let frame = 0; frame < GO_BACK_FRAMES && this.#view === view; frame++) {
+      if (this.#main.scrollTop > 0) return;
+      if (this.#main.scrollHeight >= top + this.#main.clientHeight) this.#main.scrollTop = top;
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+    }
   }
 
   /** Told by the server when something was stored or folded. */

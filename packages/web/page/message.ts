@@ -2,21 +2,31 @@
 import { renderAction } from "./action-dialog.ts";
 import { readMessage, readPicture } from "./api.ts";
 import type { MessageDetail, MessageJson, PartJson } from "./api.ts";
+import { renderCode, renderCopy, renderDiff } from "./code.ts";
 import { h, textNodes } from "./dom.ts";
-import type { Child } from "./dom.ts";
 import { formatBytes, formatCount, formatTime } from "./format.ts";
-import { colourCode, splitFences } from "./highlight.ts";
+import { splitFences } from "./highlight.ts";
+import { MAX_MARKDOWN, renderMarkdown } from "./markdown.ts";
+import { toMarkdown } from "./message-markdown.ts";
 import { whenRead } from "./view.ts";
 
 const PREVIEW_CHARS = 110;
 /** Plain text longer than this is folded to its begin. */
 const FOLD_CHARS = 3_000;
 
-/** `onChange` is told after it was forgotten from here; without it, nothing can be done to it. */
+export interface MessageOptions {
+  /** Told after it was forgotten from here; without it, nothing can be done to it. */
+  readonly onChange?: (() => void) | null;
+  /** The result of a call that is shown with it. */
+  readonly resultOf?: (toolCallId: string) => PartJson | undefined;
+  /** It was looked for: nothing of it that holds the words stays folded. */
+  readonly isTarget?: boolean;
+}
+
 export function renderMessage(
   message: MessageJson,
   mark: RegExp | null,
-  onChange: (() => void) | null = null,
+  { onChange = null, resultOf, isTarget = false }: MessageOptions = {},
 ): HTMLElement {
   const { row, problem } = message;
   const name = `msg_${message.id}`;
@@ -31,7 +41,7 @@ export function renderMessage(
   const body = h(
     "div",
     { class: "parts" },
-    ...message.parts.map((part) => renderPart(message.id, part, mark)),
+    ...message.parts.map((part) => renderPart(message.id, part, { mark, resultOf, isWhole: isTarget })),
   );
   const isCut = message.parts.some((part) => part.chars > part.text.length);
   return h(
@@ -44,10 +54,10 @@ export function renderMessage(
       "header",
       {},
       h("span", { class: "role" }, row.role || "line"),
-      renderLink(name),
       h("time", {}, formatTime(row.createdAt)),
       h("span", { class: "faint" }, `${formatCount(row.tokens)} tokens`),
       message.model !== null && h("span", { class: "faint" }, message.model),
+      renderLink(name),
       ...row.hidden.map((reason) => h("span", { class: "tag" }, reason)),
       row.revises !== null &&
         h("a", { class: "tag", href: `#msg_${row.revises}` }, `revises msg_${row.revises}`),
@@ -57,6 +67,7 @@ export function renderMessage(
       ...message.fileIds.map((file) =>
         h("span", { class: "tag", title: "lives in a file of its own" }, file),
       ),
+      renderCopy("Copy", () => toMarkdown([message])),
       onChange !== null &&
         row.forgottenAt === null &&
         renderAction(
@@ -80,7 +91,7 @@ function renderMore(id: number, body: HTMLElement, mark: RegExp | null): HTMLEle
   button.addEventListener("click", () => {
     button.disabled = true;
     const show = ({ message }: MessageDetail): void => {
-      body.replaceChildren(...message.parts.map((part) => renderPart(id, part, mark, true)));
+      body.replaceChildren(...message.parts.map((part) => renderPart(id, part, { mark, isWhole: true })));
       body.dispatchEvent(new Event("toggle", { bubbles: true }));
       button.remove();
     };
@@ -89,19 +100,26 @@ function renderMore(id: number, body: HTMLElement, mark: RegExp | null): HTMLEle
   return button;
 }
 
-function renderPart(id: number, part: PartJson, mark: RegExp | null, isWhole = false): HTMLElement {
+interface PartOptions {
+  readonly mark: RegExp | null;
+  readonly resultOf?: MessageOptions["resultOf"];
+  readonly isWhole?: boolean;
+}
+
+function renderPart(id: number, part: PartJson, options: PartOptions): HTMLElement {
+  const { mark, isWhole = false } = options;
   switch (part.type) {
     case "text":
       return renderText(part.text, mark, isWhole);
     case "reasoning":
-      return renderFolded("reasoning", "Reasoning", part, mark);
+      return renderFolded("reasoning", "Reasoning", [part], mark);
     case "tool_call":
-      return renderFolded("call", `Calls ${part.toolName ?? "a tool"}`, part, mark);
+      return renderCall(part, options);
     case "tool_result":
       return renderFolded(
         part.isError ? "result failed" : "result",
         `${part.isError ? "Error of" : "Result of"} ${part.toolName ?? "a tool"}`,
-        part,
+        [part],
         mark,
       );
     case "image":
@@ -109,8 +127,26 @@ function renderPart(id: number, part: PartJson, mark: RegExp | null, isWhole = f
     case "file":
       return h("div", { class: "file" }, ...textNodes(describeFile(part)));
     case "other":
-      return renderFolded("other", "Something else", part, mark);
+      return renderFolded("other", "Something else", [part], mark);
   }
+}
+
+/** A call with its result: one card, folded to a line, unless it changes a few lines of a file. */
+function renderCall(part: PartJson, { mark, resultOf }: PartOptions): HTMLElement {
+  const result = part.toolCallId === null ? undefined : resultOf?.(part.toolCallId);
+  const kind = result?.isError === true ? "call failed" : "call";
+  const parts = result === undefined ? [part] : [part, result];
+  return renderFolded(kind, part.toolName ?? "A tool", parts, mark);
+}
+
+/** What came back, in a few words. */
+function describeResult(result: PartJson): string {
+  const text = result.text.trim();
+  if (result.isError) return `error: ${text.split("\n", 1)[0]?.slice(0, 80) ?? ""}`;
+  if (text === "") return "no output";
+  const lines = text.split("\n").length;
+  const size = result.chars > result.text.length ? `${formatCount(result.chars)} characters` : null;
+  return size ?? (lines === 1 ? text.slice(0, 60) : `${formatCount(lines)} lines`);
 }
 
 function renderText(text: string, mark: RegExp | null, isWhole: boolean): HTMLElement {
@@ -130,7 +166,9 @@ function renderText(text: string, mark: RegExp | null, isWhole: boolean): HTMLEl
   return h("div", { class: "part" }, ...renderBlocks(text, mark));
 }
 
+/** Markdown, or running text and fenced code where it is too long for that. */
 export function renderBlocks(text: string, mark: RegExp | null): HTMLElement[] {
+  if (text.length <= MAX_MARKDOWN) return [renderMarkdown(text, mark)];
   return splitFences(text).map((block) =>
     block.kind === "text"
       ? h("div", { class: "prose" }, ...textNodes(block.text, mark))
@@ -138,44 +176,60 @@ export function renderBlocks(text: string, mark: RegExp | null): HTMLElement[] {
   );
 }
 
-function renderCode(code: string, language: string, mark: RegExp | null): HTMLElement {
-  const pieces: Child[] = colourCode(code).flatMap(({ kind, text }) =>
-    kind === "plain"
-      ? textNodes(text, mark)
-      : [h("span", { class: `code-${kind}` }, ...textNodes(text, mark))],
-  );
-  return h(
-    "pre",
-    { class: "code", tabindex: 0, "aria-label": language === "" ? "code" : `code, ${language}` },
-    h("code", {}, ...pieces),
-  );
-}
-
-function renderFolded(kind: string, title: string, part: PartJson, mark: RegExp | null): HTMLElement {
-  const [first = "", second] = part.text.trimStart().split("\n", 2);
-  // The title says the name of the tool already.
-  const line = first === part.toolName ? (second ?? "") : first;
-  const isHit = mark !== null && part.text.search(mark) >= 0;
+function renderFolded(
+  kind: string,
+  title: string,
+  parts: readonly PartJson[],
+  mark: RegExp | null,
+): HTMLElement {
+  const [part, result] = parts as readonly [PartJson, PartJson?];
+  const isHit = mark !== null && parts.some(({ text }) => text.search(mark) >= 0);
+  const isShort = (part.call?.diff?.length ?? DIFF_OPEN + 1) <= DIFF_OPEN;
   const details = h(
     "details",
-    { class: `part ${kind}`, open: isHit },
+    { class: `part ${kind}`, open: isHit || isShort },
     h(
       "summary",
       {},
       h("b", {}, ...textNodes(title)),
       " ",
-      h("span", { class: "preview" }, ...textNodes(line.slice(0, PREVIEW_CHARS), mark)),
+      h("span", { class: "preview" }, ...textNodes(lineOf(part).slice(0, PREVIEW_CHARS), mark)),
+      result && h("span", { class: "outcome" }, ...textNodes(describeResult(result), mark)),
     ),
   );
   // Made when it is opened: most never are.
   const fillIn = (): void => {
-    if (details.childElementCount === 1) details.append(renderCode(part.text, "", mark));
+    if (details.childElementCount === 1)
+      details.append(...parts.map((one) => renderBody(one, mark)), ...parts.flatMap(renderResultLink));
   };
-  if (isHit) fillIn();
+  if (isHit || isShort) fillIn();
   details.addEventListener("toggle", fillIn);
   details.querySelector("summary")?.addEventListener("click", fillIn);
   return details;
 }
+
+/** Diffs of at most this many lines are open from the start. */
+const DIFF_OPEN = 30;
+
+/** The tool's own line; else the first of the text that does not repeat the tool's name. */
+function lineOf(part: PartJson): string {
+  if (part.call !== null && part.call.line !== "") return part.call.line;
+  const [first = "", second] = part.text.trimStart().split("\n", 2);
+  return first === part.toolName ? (second ?? "") : first;
+}
+
+const renderBody = (part: PartJson, mark: RegExp | null): HTMLElement =>
+  part.type === "reasoning"
+    ? h("div", {}, ...renderBlocks(part.text, mark))
+    : part.call?.diff
+      ? renderDiff(part.call.diff, `what ${part.toolName ?? "the tool"} changes`, mark)
+      : renderCode(part.text, "", mark);
+
+/** The end of a long result is a message away. */
+const renderResultLink = (part: PartJson): HTMLElement[] =>
+  part.ofMessage !== undefined && part.chars > part.text.length
+    ? [h("a", { href: `#msg_${part.ofMessage}` }, `all ${formatCount(part.chars)} characters`)]
+    : [];
 
 function renderImage(id: number, part: PartJson): HTMLElement {
   const name = describeFile(part);

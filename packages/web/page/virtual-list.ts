@@ -111,6 +111,8 @@ export class VirtualList {
       if (Math.abs(wanted - this.element.scrollTop) > 1) this.element.scrollTop = wanted;
       this.#announce(first, last);
       if (!hasChanged) break;
+      // Rows that turned out empty make room for more than was drawn.
+      if (pass === MAX_PASSES - 1) this.update();
     }
     for (const [index, row] of this.#rows)
       row.style.transform = `translateY(${this.#heights.offsetOf(index)}px)`;

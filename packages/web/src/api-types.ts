@@ -74,6 +74,24 @@ export interface ConversationDetail {
   readonly conversation: HeadedConversation;
   /** What it would have without folding. */
   readonly rawTokens: number;
+  /** The host's own command to go on with it; null where there is none. */
+  readonly resume: string | null;
+}
+
+/** A call of a tool, as people read it. */
+export interface CallJson {
+  /** What it acts on: a command, a path, a pattern. */
+  readonly line: string;
+  /** The lines it changes; null where it edits nothing. */
+  readonly diff: readonly DiffLine[] | null;
+}
+
+/** A request of the user and everything up to the next. */
+export interface TurnSum {
+  readonly messageId: number;
+  readonly messages: number;
+  readonly tokens: number;
+  readonly tookMs: number;
 }
 
 export interface PartJson {
@@ -90,6 +108,9 @@ export interface PartJson {
   readonly payloadBytes: number | null;
   /** Whether its picture can be had. */
   readonly hasImage: boolean;
+  readonly call: CallJson | null;
+  /** The message a result is from, where it is shown with its call. */
+  readonly ofMessage?: number;
 }
 
 export interface MessageJson {

@@ -37,10 +37,13 @@ import type {
   StatsReply,
   SummaryNode,
   TimelineResult,
+  TurnSum,
   UnderSummary,
   WriteAccess,
 } from "./api-types.ts";
 import { readTurns } from "./context-turns.ts";
+import { resumeCommand } from "./resume.ts";
+import { sumTurns } from "./turn-sums.ts";
 import { readPicture, toMessageJson } from "./message-json.ts";
 import type { Picture } from "./message-json.ts";
 import { MessagePages } from "./message-pages.ts";
@@ -90,6 +93,11 @@ const ROUTES: readonly Route[] = [
   [/^\/api\/conversations$/, (api, _id, query) => api.listConversations(query)],
   [/^\/api\/conversations\/(\d{1,15})$/, (api, id) => api.readConversation(Number(id)), "patient"],
   [/^\/api\/conversations\/(\d{1,15})\/messages$/, (api, id, query) => api.listMessages(Number(id), query)],
+  [
+    /^\/api\/conversations\/(\d{1,15})\/turn-sums$/,
+    (api, id, query) => api.sumTurns(Number(id), query),
+    "patient",
+  ],
   [/^\/api\/conversations\/(\d{1,15})\/graph$/, (api, id, query) => api.readGraph(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/context$/, (api, id, query) => api.readContext(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/turns$/, (api, id, query) => api.readTurns(Number(id), query)],
@@ -232,11 +240,21 @@ export class Api {
     const conversation = await this.#need(conversationId);
     await this.#priority.stepAside("short");
     const rawTokens = conversation.shownTokens + measureSaved(await this.#readGraph(conversation));
-    return { json: { conversation, rawTokens } };
+    return { json: { conversation, rawTokens, resume: resumeCommand(conversation) } };
   }
 
   async listMessages(conversationId: number, query: URLSearchParams): Promise<Json<MessagePage>> {
     return { json: await this.#pages.read(await this.#need(conversationId), query) };
+  }
+
+  /** How large the turns are that begin in a page of messages. */
+  async sumTurns(conversationId: number, query: URLSearchParams): Promise<Json<{ turns: TurnSum[] }>> {
+    const conversation = await this.#need(conversationId);
+    await this.#priority.stepAside("short");
+    const outline = await this.#outlines.read(conversation);
+    const at = readNumber(query, "at", { least: 0, most: Number.MAX_SAFE_INTEGER, otherwise: 0 });
+    const limit = readNumber(query, "limit", { least: 1, most: 200, otherwise: 50 });
+    return { json: { turns: sumTurns(outline, at, limit) } };
   }
 
   /** With the way up to the root, unless only the message is asked for. */

@@ -6,6 +6,7 @@
 import type { MessageBody, MessageView, PartView } from "@lossless/core";
 import { isObject } from "@lossless/core/doors";
 import type { MessageJson, PartJson } from "./api-types.ts";
+import { readCall } from "./tool-call.ts";
 
 export function toMessageJson(
   { row, parts, bytes, view }: MessageBody & { readonly view: MessageView },
@@ -39,6 +40,7 @@ function toPartJson(bytes: Uint8Array, part: PartView, maxChars: number): PartJs
     fileName: part.fileName ?? null,
     payloadBytes: part.payloadBytes ?? null,
     hasImage: hasPicture(bytes, part),
+    call: part.type === "tool_call" ? readCall(parseBlock(bytes, part)) : null,
   };
 }
 
@@ -77,7 +79,7 @@ function parseBlock(bytes: Uint8Array, { at, length }: PartView): unknown {
   try {
     return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString("utf8")) as unknown;
   } catch {
-    // Bytes that are no JSON hold no picture either.
+    // Bytes that are no JSON hold neither a picture nor arguments.
     return null;
   }
 }

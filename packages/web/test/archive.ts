@@ -40,6 +40,60 @@ export async function openSite(folder: string, options: SiteOptions = {}): Promi
   });
 }
 
+/** A session of a coding agent: Markdown, an edit with its result, a call that failed, housekeeping, and many plain turns. */
+const CODING = { key: "agent:coding", id: "4b1c2d3e-0000-4000-8000-000000000001", owner: "main" };
+
+export async function openCoding(folder: string, options: SiteOptions = {}): Promise<Site> {
+  return serve(join(folder, "lcm.db"), options, async (writer) => {
+    await writer.ingest({
+      session: CODING,
+      origin: { agent: "claude-code", project: "/home/me/shop", branch: "main" },
+      messages: makeCoding().map((message, index) => ({ eventId: `c${index}`, message })),
+    });
+  });
+}
+
+function makeCoding(): object[] {
+  const at = (minute: number): number => Date.UTC(2026, 2, 1, 9, minute);
+  const call = (id: string, name: string, input: object): object => ({
+    role: "assistant",
+    content: [{ type: "toolCall", id, name, arguments: input }],
+  });
+  const result = (toolCallId: string, text: string, isError = false): object => ({
+    role: "toolResult",
+    toolCallId,
+    content: [{ type: "text", text }],
+    isError,
+  });
+  const talk = Array.from({ length: 80 }, (_, index) => ({
+    role: index % 2 === 0 ? "user" : "assistant",
+    content: `Later word ${index}`,
+    timestamp: at(20 + index),
+  }));
+  return [
+    { role: "user", content: "Round the **price** of the basket", timestamp: at(0) },
+    {
+      role: "assistant",
+      content:
+        "# Plan\n\n1. Read `basket.ts`\n2. [Docs](https://example.org/a), [trap](javascript:alert(1))\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n<img src=x onerror=alert(1)>\n\n```ts\nconst price = 1;\n```\n\n```text\nconst no = code;\n```",
+      timestamp: at(1),
+    },
+    {
+      ...call("call_edit", "Edit", {
+        file_path: "src/basket.ts",
+        old_string: "return sum;\nend",
+        new_string: "return Math.round(sum);\nend",
+      }),
+      timestamp: at(2),
+    },
+    { ...result("call_edit", "The file was updated.\nLine two"), timestamp: at(3) },
+    { ...call("call_bash", "Bash", { command: "npm test -- basket" }), timestamp: at(4) },
+    { ...result("call_bash", "exit code 1: one zebra failed", true), timestamp: at(5) },
+    { type: "model_change", modelId: "other", timestamp: at(6) },
+    ...talk,
+  ];
+}
+
 export async function openSample(folder: string): Promise<Site> {
   return serve(join(folder, "lcm.db"), {}, async (writer) => {
     await importTranscript({ engine: writer, path: SAMPLE });

@@ -1,9 +1,11 @@
 /** Conversation: every message, in order, however many there are; only what is in view is read. Search marks and jumps. */
-import { listMessages, readConversation, readMessage, search } from "../api.ts";
-import type { ConversationDetail, MessageDetail, MessageJson } from "../api.ts";
+import { listMessages, readConversation, readMessage, readTurnSums, search } from "../api.ts";
+import type { ConversationDetail, MessageDetail, MessageJson, PartJson, TurnSum } from "../api.ts";
+import { renderCommand, renderCopy } from "../code.ts";
 import { debounce, fill, h, textNodes, toMark } from "../dom.ts";
-import { countOf, formatCount, formatFactor, formatShort, formatTime } from "../format.ts";
+import { countOf, formatCount, formatDuration, formatFactor, formatShort, formatTime } from "../format.ts";
 import { renderMessage } from "../message.ts";
+import { toMarkdown } from "../message-markdown.ts";
 import { describeOrigin, linkSummary, renderFailure, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 import { VirtualList } from "../virtual-list.ts";
@@ -12,6 +14,9 @@ const BLOCK = 50;
 const ESTIMATE_PX = 110;
 /** Blocks that stay in memory. */
 const KEPT_BLOCKS = 60;
+const MAX_COPIED = 2_000;
+/** Lines of the host that are no part of the talk. */
+const HOUSEKEEPING: ReadonlySet<string> = new Set(["meta", "heartbeat"]);
 
 /** `target`: the message to show, or null for the first. */
 export function openConversation(
@@ -35,6 +40,16 @@ class ConversationView implements View {
     placeholder: "Search here",
     "aria-label": "Search in this conversation",
   });
+  readonly #housekeeping = h("input", { type: "checkbox", name: "housekeeping" });
+  readonly #calls = new Set<string>();
+  readonly #results = new Map<string, PartJson>();
+  readonly #turns = new Map<number, TurnSum>();
+  readonly #resume = h("div", { hidden: true });
+  readonly #resumeButton = h(
+    "button",
+    { type: "button", hidden: true, onclick: () => (this.#resume.hidden = !this.#resume.hidden) },
+    "Resume this session",
+  );
   readonly #blocks = new Map<number, readonly MessageJson[] | null>();
   #list: VirtualList | null = null;
   #mark: RegExp | null = null;
@@ -46,6 +61,8 @@ class ConversationView implements View {
     this.#id = conversationId;
     this.#input.value = query.get("q") ?? "";
     this.#mark = toMark(this.#input.value.trim());
+    this.#housekeeping.checked = query.has("housekeeping");
+    this.#housekeeping.addEventListener("change", () => this.#renew());
     const jump = debounce((text: string) => void this.#search(text), 250);
     this.#input.addEventListener("input", () => jump(this.#input.value));
     this.#input.addEventListener("keydown", (event) => {
@@ -55,6 +72,7 @@ class ConversationView implements View {
       "section",
       { class: "view column", "aria-label": "Conversation" },
       this.#renderBar(),
+      this.#resume,
       this.#path,
       this.#box,
     );
@@ -66,8 +84,9 @@ class ConversationView implements View {
     try {
       if (target === null) {
         const page = await listMessages(this.#id, { from: "start", limit: BLOCK });
-        this.#blocks.set(0, page.items);
+        this.#take(0, page.items);
         this.#makeList(page.total);
+        this.#goBack();
       } else await this.#goTo(target);
     } catch (error) {
       fill(this.#box, renderFailure(error));
@@ -80,7 +99,25 @@ class ConversationView implements View {
     );
   }
 
-  #describe({ conversation, rawTokens }: ConversationDetail): void {
+  /** Everything in view is made anew, and the address says how. */
+  #renew(): void {
+    if (this.#list) this.#list.invalidate(0, this.#list.count - 1);
+    const query = new URLSearchParams({
+      ...(this.#input.value.trim() === "" ? {} : { q: this.#input.value.trim() }),
+      ...(this.#housekeeping.checked ? { housekeeping: "1" } : {}),
+    }).toString();
+    const [path = ""] = location.hash.split("?", 1);
+    history.replaceState(history.state, "", query === "" ? path : `${path}?${query}`);
+  }
+
+  #describe({ conversation, rawTokens, resume }: ConversationDetail): void {
+    if (conversation.shownMessages === 0 && !this.#housekeeping.checked) {
+      // There is nothing else.
+      this.#housekeeping.checked = true;
+      this.#renew();
+    }
+    this.#resumeButton.hidden = resume === null;
+    fill(this.#resume, resume !== null && renderCommand(resume));
     fill(this.#heading, ...textNodes(conversation.heading));
     const origin = [
       ...describeOrigin(conversation),
@@ -89,7 +126,7 @@ class ConversationView implements View {
     fill(
       this.#about,
       h("span", {}, ...textNodes(origin.join(" · "))),
-      h("br"),
+      origin.length > 0 && " · ",
       `${formatTime(conversation.firstAt)} to ${formatTime(conversation.lastAt)}; `,
       `${countOf(conversation.messages, "message")}, ${formatShort(rawTokens)} tokens said, ${formatShort(conversation.shownTokens)} in context (${formatFactor(rawTokens, conversation.shownTokens)})`,
     );
@@ -112,7 +149,28 @@ class ConversationView implements View {
         button("⤒", "First message (g)", () => this.#list?.scrollTo(0)),
         button("⤓", "Last message (G)", () => this.#list?.scrollTo(this.#list.count - 1)),
       ),
+      h(
+        "span",
+        { class: "tools" },
+        h("label", { class: "check" }, this.#housekeeping, " housekeeping"),
+        renderCopy("Copy as Markdown", () => this.#readAsMarkdown()),
+        this.#resumeButton,
+      ),
     );
+  }
+
+  /** What is shown of the conversation, from its begin. */
+  async #readAsMarkdown(): Promise<string> {
+    const messages: MessageJson[] = [];
+    let after: string | undefined;
+    do {
+      const query = after === undefined ? { from: "start" } : { after };
+      const page = await listMessages(this.#id, { ...query, limit: 200 });
+      messages.push(...page.items.filter(({ row }) => (row?.hidden.length ?? 0) === 0));
+      after = page.next ?? undefined;
+    } while (after !== undefined && messages.length < MAX_COPIED);
+    const rest = after === undefined ? "" : `\n[the rest: lcm export --conversation ${this.#id}]\n`;
+    return `# ${this.#heading.textContent}\n\n${toMarkdown(messages)}${rest}`;
   }
 
   #makeList(count: number): void {
@@ -124,6 +182,11 @@ class ConversationView implements View {
       render: (index) => this.#renderRow(index),
       onRange: (first, last) => this.#need(first, last),
     });
+    const remember = debounce(() => {
+      if (this.#list !== null && this.#list.element.isConnected)
+        history.replaceState({ at: this.#list.first }, "");
+    }, 150);
+    this.#list.element.addEventListener("scroll", () => remember(), { passive: true });
     fill(this.#box, this.#list.element);
     this.#list.update();
   }
@@ -136,9 +199,49 @@ class ConversationView implements View {
         { class: "message waiting", "aria-busy": true },
         h("span", { class: "faint" }, `message ${formatCount(index + 1)} …`),
       );
-    const element = renderMessage(message, this.#mark, () => this.#reload(Math.floor(index / BLOCK)));
-    if (message.id === this.#marked) element.classList.add("target");
-    return element;
+    if (this.#isLeftOut(message)) return h("div", { class: "left-out" });
+    const isTarget = message.id === this.#marked;
+    const element = renderMessage(message, this.#mark, {
+      onChange: () => this.#reload(Math.floor(index / BLOCK)),
+      resultOf: (id) => this.#resultOf(id),
+      isTarget,
+    });
+    if (isTarget) element.classList.add("target");
+    const turn = this.#turns.get(message.id);
+    return turn === undefined ? element : h("div", {}, renderTurn(turn, message), element);
+  }
+
+  /** Housekeeping, unless it was asked for; and results that are shown with their calls. What was looked for is always there. */
+  #isLeftOut({ id, row, parts }: MessageJson): boolean {
+    if (id === this.#marked || row === null) return false;
+    const isHousekeeping = row.hidden.some((reason) => HOUSEKEEPING.has(reason)) || parts.every(isBlank);
+    if (isHousekeeping) return !this.#housekeeping.checked;
+    return parts.every((part) => part.type === "tool_result" && this.#calls.has(part.toolCallId ?? ""));
+  }
+
+  #resultOf(toolCallId: string): PartJson | undefined {
+    const result = this.#results.get(toolCallId);
+    return result?.ofMessage === this.#marked ? undefined : result;
+  }
+
+  /** Calls and results of what was read, so that each pair becomes one card. */
+  #learn(items: readonly MessageJson[]): void {
+    for (const { id, parts } of items)
+      for (const part of parts) {
+        if (part.toolCallId === null) continue;
+        if (part.type === "tool_call") this.#calls.add(part.toolCallId);
+        if (part.type === "tool_result") this.#results.set(part.toolCallId, { ...part, ofMessage: id });
+      }
+  }
+
+  #take(block: number, items: readonly MessageJson[]): void {
+    this.#blocks.set(block, items);
+    this.#learn(items);
+    const show = ({ turns }: { turns: readonly TurnSum[] }): void => {
+      for (const turn of turns) this.#turns.set(turn.messageId, turn);
+      if (turns.length > 0) this.#list?.invalidate(block * BLOCK, block * BLOCK + BLOCK - 1);
+    };
+    void whenRead(readTurnSums(this.#id, block * BLOCK, BLOCK), show, (failure) => fill(this.#path, failure));
   }
 
   #need(first: number, last: number): void {
@@ -152,8 +255,9 @@ class ConversationView implements View {
     this.#forgetFar(block);
     try {
       const page = await listMessages(this.#id, { at: block * BLOCK, limit: BLOCK });
-      this.#blocks.set(block, page.items);
-      this.#list?.invalidate(block * BLOCK, block * BLOCK + BLOCK - 1);
+      this.#take(block, page.items);
+      // The blocks beside it may hold the other halves of its calls.
+      this.#list?.invalidate((block - 1) * BLOCK, (block + 2) * BLOCK - 1);
     } catch (error) {
       this.#blocks.delete(block);
       fill(this.#path, renderFailure(error));
@@ -182,15 +286,38 @@ class ConversationView implements View {
         items.findIndex(({ id }) => id === messageId),
       );
     this.#marked = messageId;
-    this.#blocks.set(first / BLOCK, items);
+    this.#take(first / BLOCK, items);
     if (this.#list === null) this.#makeList(total);
     this.#list?.invalidate(first, first + BLOCK - 1);
     this.#list?.scrollTo(index, "center");
-    void whenRead(
-      readMessage(messageId),
-      (read) => this.#showPath(read),
-      (failure) => fill(this.#path, failure),
+    this.#showMark(index);
+    const show = (read: MessageDetail): void => {
+      this.#showPath(read);
+      const shown = items[index - first];
+      if (shown === undefined || !isBehindTheCut(shown, read.message, this.#mark)) return;
+      this.#take(
+        first / BLOCK,
+        items.map((message) => (message.id === messageId ? read.message : message)),
+      );
+      this.#list?.invalidate(index, index);
+      this.#list?.scrollTo(index, "center");
+      this.#showMark(index);
+    };
+    void whenRead(readMessage(messageId), show, (failure) => fill(this.#path, failure));
+  }
+
+  /** The words that were looked for, in view even in a long message. */
+  #showMark(index: number): void {
+    if (this.#mark === null) return;
+    requestAnimationFrame(() =>
+      this.#list?.rowOf(index)?.querySelector(".parts mark")?.scrollIntoView({ block: "center" }),
     );
+  }
+
+  /** To where it was left, when somebody comes back to it. */
+  #goBack(): void {
+    const at = (history.state as { at?: unknown } | null)?.at;
+    if (typeof at === "number" && at > 0) this.#list?.scrollTo(at);
   }
 
   /** The way from a message up to the summary that stands for it in the context. */
@@ -233,7 +360,7 @@ class ConversationView implements View {
         this.#hits.textContent = error instanceof Error ? error.message : String(error);
       }
     } else this.#hits.textContent = "";
-    if (this.#list) this.#list.invalidate(Math.max(0, this.#list.first - 100), this.#list.first + 100);
+    this.#renew();
     if (this.#found.length > 0) this.#step(1);
   }
 
@@ -269,3 +396,22 @@ class ConversationView implements View {
     return true;
   }
 }
+
+/** A request, and what came of it. */
+const renderTurn = ({ messages, tokens, tookMs }: TurnSum, { row }: MessageJson): HTMLElement =>
+  h(
+    "div",
+    { class: "turn" },
+    h("time", {}, formatTime(row?.createdAt ?? null)),
+    ` ${countOf(messages, "message")}, ${formatShort(tokens)} tokens`,
+    tookMs > 0 && `, ${formatDuration(tookMs)}`,
+  );
+
+/** Whether words that were looked for stand only in what a page leaves out. */
+const isBehindTheCut = (shown: MessageJson, whole: MessageJson, mark: RegExp | null): boolean =>
+  mark !== null &&
+  shown.parts.every(({ text }) => text.search(mark) < 0) &&
+  whole.parts.some(({ text }) => text.search(mark) >= 0);
+
+const isBlank = ({ type, text }: PartJson): boolean =>
+  (type === "text" || type === "reasoning") && text.trim() === "";

@@ -5,6 +5,7 @@
 import { renderAction } from "../action-dialog.ts";
 import { examine, writeAccess } from "../api.ts";
 import type { ActionRequest, DoctorReply } from "../api.ts";
+import { renderCommand } from "../code.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
 import { countOf, formatCount } from "../format.ts";
@@ -95,22 +96,6 @@ function renderFinding({ severity, code, id, message, mend, fix }: Finding, agai
     ),
     h("p", { class: "prose" }, ...textNodes(message)),
     mend !== null && renderCommand(mend),
-  );
-}
-
-function renderCommand(command: string): HTMLElement {
-  const copy = h("button", { type: "button", class: "copy" }, "Copy");
-  copy.addEventListener("click", () => {
-    navigator.clipboard.writeText(command).then(
-      () => (copy.textContent = "Copied"),
-      () => (copy.textContent = "Not allowed"),
-    );
-  });
-  return h(
-    "div",
-    { class: "command" },
-    h("pre", { class: "code", tabindex: 0, "aria-label": "command" }, ...textNodes(command)),
-    copy,
   );
 }
 

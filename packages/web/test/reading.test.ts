@@ -1,0 +1,122 @@
+/** Reading a session of a coding agent in a real browser, from a topic to its tokens. */
+import { findChromium, openPage, startChromium } from "@lossless/testkit/chromium.ts";
+import type { WatchedPage } from "@lossless/testkit/chromium.ts";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeTemporaryFolder } from "@lossless/testkit";
+import { openCoding } from "./archive.ts";
+import type { Site } from "./archive.ts";
+import { findBarriers, go, until } from "./browser.ts";
+
+const chromium = findChromium();
+
+describe.skipIf(chromium === null)("reading a session", () => {
+  const folder = makeTemporaryFolder();
+  let site: Site;
+  let browser: Browser;
+  let watched: WatchedPage;
+
+  beforeAll(async () => {
+    site = await openCoding(folder.path);
+    browser = await startChromium(chromium ?? "");
+    watched = await openPage(browser, { permissions: ["clipboard-read", "clipboard-write"] });
+    await watched.page.goto(site.inspector.url);
+    await watched.page.locator(".cards").waitFor();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await site?.close();
+    folder[Symbol.dispose]();
+  });
+
+  test("a topic leads to its conversation and its tokens in five actions", async () => {
+    const { page } = watched;
+    await page.getByRole("searchbox", { name: "Find a conversation" }).fill("zebra");
+    await page.keyboard.press("Enter");
+    await page.locator(".hit a.title").first().click();
+    await page.locator(".target mark", { hasText: "zebra" }).first().waitFor();
+    const box = await page.locator(".target mark").first().boundingBox();
+    expect(box?.y).toBeGreaterThan(0);
+    expect(box?.y).toBeLessThan(800);
+    await page.locator(".of", { hasText: /shop · claude-code · main.*tokens said/ }).waitFor();
+    expect(await page.title()).toMatch(/^Round the .*price.* · Conversation/);
+  });
+
+  test("Markdown becomes elements; HTML stays text, and links lead only outside", async () => {
+    const { page } = watched;
+    await go(page, "#/conversation/1");
+    // The sizes of turns come last; rows are made anew then.
+    await page.locator(".turn").first().waitFor();
+    const answer = page.locator("article", { hasText: "Plan" }).first();
+    await answer.locator("ol li code", { hasText: "basket.ts" }).waitFor();
+    expect(await answer.locator("td").allInnerTexts()).toEqual(["1", "2"]);
+    expect(
+      await answer.locator("a[target=_blank]").evaluateAll((all) => all.map((a) => a.getAttribute("href"))),
+    ).toEqual(["https://example.org/a"]);
+    expect(await answer.locator("img").count()).toBe(0);
+    expect(await answer.innerText()).toContain("<img src=x onerror=alert(1)>");
+    // Only what is named as code is coloured.
+    expect(await answer.locator(".code-keyword").allInnerTexts()).toEqual(["const"]);
+  });
+
+  test("a call and its result are one card, an edit shows its lines, and housekeeping has a switch", async () => {
+    const { page } = watched;
+    const edit = page.locator("details.call[open]", { hasText: "src/basket.ts" });
+    expect(await edit.locator(".diff-gone").innerText()).toContain("return sum;");
+    expect(await edit.locator(".diff-new").innerText()).toContain("Math.round");
+    await edit.locator(".outcome", { hasText: "2 lines" }).waitFor();
+    await page.locator("details.call.failed .outcome", { hasText: "error: exit code 1" }).waitFor();
+    expect(await page.locator("article.role-tool").count()).toBe(0);
+    await page.locator(".turn", { hasText: /7 messages, .* tokens, 5 min/ }).waitFor();
+    const housekeeping = page.locator("article.hidden-message");
+    expect(await housekeeping.count()).toBe(0);
+    await page.getByLabel("housekeeping").check();
+    await housekeeping.first().waitFor();
+    await until(page, "location.hash === '#/conversation/1?housekeeping=1'");
+    await page.getByLabel("housekeeping").uncheck();
+  });
+
+  test("going back finds the place that was left", async () => {
+    const { page } = watched;
+    await page.locator(".vlist").focus();
+    await page.keyboard.press("G");
+    await page.locator("article", { hasText: "Later word 79" }).waitFor();
+    await until(page, "history.state?.at > 20");
+    await go(page, "#/figures");
+    await page.locator("tfoot").waitFor();
+    await page.goBack();
+    await page.locator("article", { hasText: "Later word 79" }).waitFor();
+  });
+
+  test("it can be copied as Markdown, and resumed in its host", async () => {
+    const { page } = watched;
+    await page.getByRole("button", { name: "Resume this session" }).click();
+    await page.locator(".command pre", { hasText: "cd /home/me/shop && claude --resume 4b1c2d3e" }).waitFor();
+    await page.getByRole("button", { name: "Copy as Markdown" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    const copied = await page.evaluate<string>("navigator.clipboard.readText()");
+    expect(copied).toContain("## user, 2026-03-01 09:00\n\nRound the **price** of the basket");
+    expect(copied).toContain("**tool call: Bash**");
+    expect(copied).toContain("Later word 79");
+  });
+
+  test.each([1440, 1024, 390])("no barrier at %d pixels, light and dark", async (width) => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const { page, context, troubles } = await openPage(browser, {
+        viewport: { width, height: 800 },
+        colorScheme,
+      });
+      await page.goto(`${site.inspector.url}#/conversation/1`);
+      await page.locator(".turn").first().waitFor();
+      await page.locator(".of", { hasText: "tokens said" }).waitFor();
+      expect(await findBarriers(page)).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
+      expect(troubles).toEqual([]);
+      await context.close();
+    }
+  });
+
+  test("nothing was printed as an error", () => {
+    expect(watched.troubles).toEqual([]);
+  });
+});
