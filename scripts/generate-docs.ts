@@ -70,13 +70,13 @@ understood in every path.
 set to nothing counts as not set, except \`LCM_STRIP_INJECTED_CONTEXT_TAGS\`, where nothing means no tags. In a config
 file, numbers and flags are written as such, not as text.
 
-A key with two dotted parts stands in an object: \`autoRotateSessionFiles.startup\` as above. An *older name* of a
+A key with two dotted parts is inside an object: \`autoRotateSessionFiles.startup\` as above. An *older name* of a
 key (status *alias*) still works and gives a notice. Every key is *active*, except those in the table of accepted ones.`;
 
 const CONFIGURATION_NOTES = `## Session patterns
 
 \`ignoreSessionPatterns\`, \`statelessSessionPatterns\` and the \`sessionPattern\` of a rule are matched against the whole session key.
-\`*\` stands for any text inside one segment between colons, \`**\` for any text across segments.
+\`*\` matches any text inside one segment between colons, \`**\` for any text across segments.
 
 | Pattern | Covers | Does not cover |
 |---|---|---|
@@ -110,7 +110,7 @@ weights wins, and the earlier one when sums are equal. The bounds of a window ho
 
 ## Beside the config
 
-Whether the plugin may ask the host for another model than the session's is the host's decision and stands beside the
+Whether the plugin may ask the host for another model than the session's is the host's decision and is set beside the
 config: \`plugins.entries.lossless-claw.llm\` and \`.subagent\`, each with \`allowModelOverride\` and \`allowedModels\`.`;
 
 function renderGroup(keys: readonly SettingKey[]): string[] {

@@ -73,7 +73,7 @@ describe("doctor", () => {
       mend: `chmod 600 ${database}`,
       isSafeToFix: true,
     });
-    expect(await text("doctor", "--fix")).toContain("mended");
+    expect(await text("doctor", "--fix")).toContain("fixed");
     expect(statSync(database).mode & 0o777).toBe(0o600);
     await verify();
   });

@@ -19,7 +19,7 @@ export function defineAdopt(program: Command): void {
     `
 Its history is imported into a new file and proven; then the old file, with its log, is kept beside it as
 <database>.before-adoption and the new one takes its name. Nothing is written to the old one. It is refused while another program
-has it open; interrupted, it begins anew or finishes when it is run again. Commands that write adopt by themselves.`,
+has it open; interrupted, it starts over or finishes when it is run again. Commands that write adopt first.`,
   );
   addExamples(command, [
     ["lcm adopt", "the database that the settings name"],

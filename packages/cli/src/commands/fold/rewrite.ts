@@ -67,7 +67,7 @@ export function defineRewrite(program: Command): void {
 
 const HELP = `
 Summaries are written from their sources, the finest first, so that a better text below feeds the one above it. A new
-text stands under a new id in the place of the old one; the old one is kept, retired. Without --apply nothing changes;
+text gets a new id and replaces the old one, which is kept as retired. Without --apply nothing changes;
 --diff asks the model all the same, to show the new texts. Where no model writes an acceptable text, the old one stays,
 and the command ends with status 1.`;
 

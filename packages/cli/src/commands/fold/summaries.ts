@@ -72,7 +72,7 @@ export function defineSummaries(program: Command): void {
 
 const STATES_HELP = `
 FOR says how many messages it stands for. States: cover (part of the folded conversation), reserve (a stand-in for
-tighter budgets), prepared (made ahead, not in use yet), retired (replaced). With it stands: stale (what it stands for
+tighter budgets), prepared (made ahead, not in use yet), retired (replaced). It can also be stale (what it stands for
 has changed since), extractive (written without a model), root (stood for everything folded when it was made).`;
 
 async function runList(invocation: Invocation, options: ListOptions): Promise<void> {

@@ -27,11 +27,11 @@ export function defineDoctor(program: Command): void {
     "after",
     `
 Looks at the proof of the archive (lcm verify), the index, summaries, compaction owed, paused models, large files,
-permissions, versions, settings and backups. Changes nothing without --fix. With --fix it builds the index anew, makes
+permissions, versions, settings and backups. A dry run without --fix. With --fix it rebuilds the index, makes
 files private, closes what ended conversations owe, removes files that no message names and finishes a forgetting. Where
 summaries do not prove, it copies the archive as it is, then removes them with those above them and shows what they stood
 for again; messages are never touched. What
-needs a model is only told, with what it would cost. Ends with status ${ERROR_CODES.verification_failed.exit} when an error is left.`,
+needs a model is only listed, with what it would cost. Ends with status ${ERROR_CODES.verification_failed.exit} when an error is left.`,
   );
   addExamples(command, [
     ["lcm doctor", "list problems"],
@@ -173,7 +173,7 @@ function renderFindings(findings: readonly Finding[]): string[] {
 function renderMended({ backupPath, copyPath, mended }: MendResult): string {
   if (mended.length === 0) return "Nothing to fix without a model.";
   return [
-    `${style.good("mended")}  ${countOf(mended.length, "finding")}${backupPath === null ? "" : `, backup: ${backupPath}`}${copyPath === null ? "" : `, copy as it was: ${copyPath}`}`,
+    `${style.good("fixed")}  ${countOf(mended.length, "finding")}${backupPath === null ? "" : `, backup: ${backupPath}`}${copyPath === null ? "" : `, copy as it was: ${copyPath}`}`,
     ...mended.map(({ code, message }) => `  ${style.name(code)}  ${toOneLine(message)}`),
   ].join("\n");
 }
