@@ -7,10 +7,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeFailure, displayWidth, toOneLine, truncateToWidth } from "@lossless/core/doors";
+import { findFootKey, renderFoot } from "./foot.ts";
 import { GraphBook } from "./graph-book.ts";
 import { isBack, type Key } from "./keys.ts";
 import { startInput, typeKey, type LineInput } from "./line-input.ts";
-import { clipLine, padLine, renderSpans, span, type Paint, type Span } from "./paint.ts";
+import { pointAt, type MousePoint } from "./mouse.ts";
+import { clipLine, padLine, renderSpans, span, type Paint } from "./paint.ts";
 import type { Desk, Navigator, Question, Screen, Size, TuiArchive } from "./screen.ts";
 
 export interface AppOptions {
@@ -137,6 +139,25 @@ export class App implements Desk {
   /** Takes a key. Resolves when it, and all before it, have been answered. */
   press(key: Key): Promise<void> {
     return this.#enqueue(() => this.#answer(key));
+  }
+
+  /** Takes the mouse: a row is chosen or opened, the wheel scrolls, a key at the bottom acts as if it were pressed. */
+  point(point: MousePoint): Promise<void> {
+    return this.#enqueue(() => this.#answerPoint(point));
+  }
+
+  async #answerPoint(point: MousePoint): Promise<void> {
+    // A line that is typed has no rows to choose from.
+    if (this.#question !== null) return;
+    const { columns, rows } = this.#options.size();
+    const screen = this.top;
+    const isFoot = point.row === rows - 1 && point.kind === "press";
+    const key = isFoot
+      ? this.#note === null
+        ? findFootKey(screen?.keys ?? [], columns, point.column)
+        : null
+      : pointAt({ ...point, row: point.row - 1 }, screen?.area ?? null);
+    if (key !== null) await this.#answer(key);
   }
 
   /** When all keys so far have been answered and all that belongs on the screen was read. What runs beside them is not waited for. */
@@ -268,17 +289,7 @@ export class App implements Desk {
       const style = this.#note.isBad ? paint.bad : paint.good;
       return renderSpans([span(` ${toOneLine(this.#note.text)}`, style)], columns);
     }
-    const end = "? all keys  q quit ";
-    const room = Math.max(0, columns - displayWidth(end));
-    const spans: Span[] = [span(" ")];
-    let used = 1;
-    for (const { keys, does } of this.top?.keys ?? []) {
-      // What does not fit whole is left to the list of all keys.
-      used += displayWidth(`${keys} ${does}   `);
-      if (used > room) break;
-      spans.push(span(keys, paint.name), span(` ${does}   `, paint.faint));
-    }
-    return padLine(renderSpans(spans, room), room) + renderSpans([span(end, paint.faint)], columns);
+    return renderFoot(this.top?.keys ?? [], columns, paint);
   }
 }
 

@@ -45,6 +45,30 @@ export interface KeyHelp {
   readonly does: string;
 }
 
+const HELP_NAMES: Readonly<Record<string, string>> = {
+  Enter: "enter",
+  Esc: "escape",
+  Tab: "tab",
+  PgUp: "pageUp",
+  PgDn: "pageDown",
+  "↑": "up",
+  "↓": "down",
+  "←": "left",
+  "→": "right",
+};
+
+/** The key that the help writes so. */
+export const readHelpKey = (sign: string): Key => ({
+  name: HELP_NAMES[sign] ?? sign,
+  text: sign in HELP_NAMES ? null : sign,
+});
+
+/** A move by any number of rows, as a key. */
+export const moveKey = (rows: number): Key => ({ name: `rows:${rows}`, text: null });
+const MOVE_NAME = /^rows:(-?\d+)$/;
+/** Rows that one step of the wheel moves. */
+export const WHEEL_ROWS = 3;
+
 /** What moves in every list and text. */
 export const MOVE_KEYS: readonly KeyHelp[] = [
   { keys: "↑ ↓ k j", does: "up, down" },
@@ -79,6 +103,10 @@ export function readMove(name: string, pageRows: number): Move | null {
   if (DOWN.has(name)) return { kind: "by", rows: 1 };
   if (PAGE_UP.has(name)) return { kind: "by", rows: -Math.max(1, pageRows - 1) };
   if (PAGE_DOWN.has(name)) return { kind: "by", rows: Math.max(1, pageRows - 1) };
+  if (name === "wheelUp") return { kind: "by", rows: -WHEEL_ROWS };
+  if (name === "wheelDown") return { kind: "by", rows: WHEEL_ROWS };
+  const rows = MOVE_NAME.exec(name)?.[1];
+  if (rows !== undefined) return { kind: "by", rows: Number(rows) };
   if (FIRST.has(name)) return { kind: "first" };
   return LAST.has(name) ? { kind: "last" } : null;
 }

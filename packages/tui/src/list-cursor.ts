@@ -1,5 +1,6 @@
 /** Where one is in a list: which row is chosen, which is the first on the screen. Pure; every list of the terminal UI moves by it. */
 import type { Move } from "./keys.ts";
+import type { ListArea } from "./mouse.ts";
 
 export interface ListCursor {
   readonly selected: number;
@@ -21,4 +22,15 @@ export function keepInList({ selected, top }: ListCursor, count: number, rows: n
   const least = Math.max(0, chosen - height + 1);
   const most = Math.min(chosen, Math.max(0, count - height));
   return { selected: chosen, top: Math.max(least, Math.min(top, most)) };
+}
+
+/** Where the rows are in a pane that has so many lines above them. */
+export function placeList(
+  { selected, top }: ListCursor,
+  count: number,
+  pane: { readonly columns: number; readonly rows: number },
+  firstRow: number,
+): ListArea {
+  const shown = Math.max(0, Math.min(pane.rows - firstRow, count - top));
+  return { columns: pane.columns, rows: pane.rows, firstRow, shown, chosen: selected - top };
 }

@@ -20,6 +20,8 @@ export interface TuiOptions {
   readonly conversation: HeadedConversation | null;
   /** Whether the transcripts are opened at once. */
   readonly withTranscripts: boolean;
+  /** False leaves the mouse to the terminal. */
+  readonly mouse: boolean;
 }
 
 /** What a process that a signal ended answers to a shell. */
@@ -33,9 +35,9 @@ export function requireTerminal(): void {
   );
 }
 
-export async function runTui({ archive, conversation, withTranscripts }: TuiOptions): Promise<void> {
+export async function runTui({ archive, conversation, withTranscripts, mouse }: TuiOptions): Promise<void> {
   requireTerminal();
-  const ui = new TerminalUi();
+  const ui = new TerminalUi(undefined, { mouse });
   const app = new App({
     archive,
     paint: createPaint(isColoured()),

@@ -6,6 +6,7 @@ import type { HeadedConversation, Engine, Scope, Settings } from "@lossless/core
 import type { DoctorResult } from "@lossless/core/repair";
 import type { GraphBook } from "./graph-book.ts";
 import type { Key, KeyHelp } from "./keys.ts";
+import type { ListArea } from "./mouse.ts";
 import type { Paint } from "./paint.ts";
 import type { Sought } from "./sought.ts";
 
@@ -19,6 +20,8 @@ export interface Screen {
   readonly name: string;
   /** Which of how many is chosen, such as 12/162; null where nothing is. */
   readonly position?: string | null;
+  /** Where its list is, so that the mouse can choose a row. */
+  readonly area?: ListArea;
   /** What its own keys do, the most useful first. */
   readonly keys: readonly KeyHelp[];
   /** The conversation it is about, if it is about one. */

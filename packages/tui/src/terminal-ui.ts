@@ -5,6 +5,7 @@
 import { ProcessTerminal, TuiAltScreen, type Component, type Terminal } from "@earendil-works/pi-tui";
 import type { App } from "./app.ts";
 import { readKey } from "./keys.ts";
+import { isMouse, MOUSE_OFF, MOUSE_ON, readMouse } from "./mouse.ts";
 
 export class TerminalUi {
   readonly #tui: TuiAltScreen;
@@ -12,12 +13,16 @@ export class TerminalUi {
   #app: App | null = null;
   #isRunning = false;
 
-  constructor(terminal: Terminal = new ProcessTerminal()) {
+  readonly #withMouse: boolean;
+
+  constructor(terminal: Terminal = new ProcessTerminal(), { mouse = true }: { mouse?: boolean } = {}) {
     this.#terminal = terminal;
+    this.#withMouse = mouse;
     this.#tui = new TuiAltScreen(
       tapKeys(terminal, (data) => this.#receive(data)),
       false,
       undefined,
+      // The library would ask for every movement, and draw selections of its own.
       { mouse: false },
     );
     const root: Component = {
@@ -33,8 +38,13 @@ export class TerminalUi {
 
   start(app: App): void {
     this.#app = app;
+    this.#begin();
+  }
+
+  #begin(): void {
     this.#isRunning = true;
     this.#tui.start();
+    if (this.#withMouse) this.#terminal.write(MOUSE_ON);
   }
 
   /** Draws now. */
@@ -51,6 +61,7 @@ export class TerminalUi {
   stop(): void {
     if (!this.#isRunning) return;
     this.#isRunning = false;
+    if (this.#withMouse) this.#terminal.write(MOUSE_OFF);
     this.#tui.stop({ preserveScreen: true });
   }
 
@@ -59,8 +70,7 @@ export class TerminalUi {
     if (!this.#isRunning || process.platform === "win32") return;
     this.stop();
     process.once("SIGCONT", () => {
-      this.#isRunning = true;
-      this.#tui.start();
+      this.#begin();
       this.#tui.requestRender(true);
     });
     // The whole group, as the terminal itself would: a process that only waits for this one must stop as well.
@@ -72,6 +82,11 @@ export class TerminalUi {
     if (data === "\u001B\u001B") {
       this.#receive("\u001B");
       return this.#receive("\u001B");
+    }
+    if (isMouse(data)) {
+      const point = readMouse(data);
+      if (point !== null) void this.#app?.point(point).then(() => this.draw());
+      return;
     }
     const key = readKey(data);
     if (key === null || this.#app === null) return;

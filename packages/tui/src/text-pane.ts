@@ -1,5 +1,5 @@
 /** A pane of text that is scrolled by itself, with J and K, while the keys of the list stay free. Wraps again only when it must. */
-import type { Key } from "./keys.ts";
+import { WHEEL_ROWS, type Key } from "./keys.ts";
 import type { Size } from "./screen.ts";
 import { leaveUnmarked, type MarkedText } from "./sought.ts";
 import { WrappedText, type TextLine } from "./wrapped-text.ts";
@@ -39,6 +39,8 @@ export class TextPane {
 
   handle({ name }: Key): boolean {
     const step = Math.max(1, Math.floor(this.#rows / 2));
+    if (name === "paneUp") return this.#scroll(-WHEEL_ROWS);
+    if (name === "paneDown") return this.#scroll(WHEEL_ROWS);
     if (name === "J" || name === "shift+down") return this.#scroll(step);
     return (name === "K" || name === "shift+up") && this.#scroll(-step);
   }

@@ -62,7 +62,7 @@ async function readModes(): Promise<string> {
 async function start(command = `node ${LCM_TUI} --db ${database}`): Promise<void> {
   type(`clear; echo before; ${command}; echo status $?`);
   press("Enter");
-  await see(/ lcm {2}Conversations[\s\S]*step 0: the greenhouse/);
+  await see(/ lcm {2}Conversations[\s\S]*step 0: the/);
 }
 
 beforeAll(async () => {
@@ -75,7 +75,8 @@ beforeAll(async () => {
 beforeEach((context) => {
   if (!hasTmux) context.skip();
   socket = join(folder.path, `tmux-${servers++}`);
-  const environment = `PATH=${join(import.meta.dirname, "../../../node_modules/.bin")}:${process.env["PATH"]} HOME=${folder.path} OPENCLAW_STATE_DIR=${join(folder.path, "state")} PS1='$ ' TZ=UTC`;
+  // Without a history: a shell that is hung up would write it while the folder is removed.
+  const environment = `PATH=${join(import.meta.dirname, "../../../node_modules/.bin")}:${process.env["PATH"]} HOME=${folder.path} OPENCLAW_STATE_DIR=${join(folder.path, "state")} PS1='$ ' HISTFILE= TZ=UTC`;
   tmux(
     "new-session",
     "-d",
@@ -195,6 +196,56 @@ describe("in a real terminal", () => {
       press("q");
       await see("status 0");
     }
+  });
+
+  test.each([
+    [80, 24],
+    [120, 36],
+    [40, 12],
+  ])("reads, searches and follows the mouse at %d×%d", async (columns, rows) => {
+    tmux("resize-window", "-t", "main", "-x", String(columns), "-y", String(rows));
+    const before = await readModes();
+    await start();
+    // Wheel and clicks as a terminal reports them.
+    const mouse = (button: number, column: number, row: number): string =>
+      type(`\u001B[<${button};${column};${row}M`);
+    const mouseFlags = "#{mouse_any_flag}#{mouse_sgr_flag}";
+    await vi.waitFor(() => expect(tmux("display", "-p", "-t", "main", mouseFlags)).toBe("11\n"), {
+      timeout: HANG_LIMIT_MS,
+    });
+    expect(look()).toMatch(/q quit$/m);
+    mouse(0, 3, 3);
+    await see(/▸ .*step 119/);
+    mouse(64, 3, 4);
+    await see(/▸ .*step 116/);
+    mouse(65, 3, 4);
+    await see(/▸ .*step 119/);
+    mouse(0, 3, 3);
+    await vi.waitFor(() => expect(look().split("\n")[2]).toMatch(/^▸/), { timeout: HANG_LIMIT_MS });
+    const clickFoot = (sign: string): string =>
+      mouse(0, (look().split("\n")[rows - 1] ?? "").indexOf(sign) + 1, rows);
+    clickFoot("?");
+    await see("› keys");
+    // Any key leads back; Esc and the next one at once would be one key.
+    press("x");
+    await see("▸");
+    press("/");
+    await see(/search: /);
+    type("valve_7");
+    press("Enter");
+    // In the text of the hit, below the list or beside it.
+    await see(/\d hits?\b[^]*(?:│[^\n]*|── [^]*)valve_7/);
+    clickFoot("q quit");
+    await see("status 0");
+    tmux("resize-window", "-t", "main", "-x", "80", "-y", "24");
+    expect(await readModes()).toBe(before);
+  });
+
+  test("leaves the mouse to the terminal with --no-mouse", async () => {
+    await start(`node ${LCM_TUI} --db ${database} --no-mouse`);
+    expect(tmux("display", "-p", "-t", "main", "#{mouse_any_flag}")).toBe("0\n");
+    press("q");
+    await see("status 0");
   });
 
   test("shows what an agent writes meanwhile, without a key", async () => {

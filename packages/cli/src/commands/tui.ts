@@ -11,12 +11,15 @@ import type { ConversationChoice } from "./shared.ts";
 
 interface TuiOptions extends ConversationChoice, ModelOptions {
   readonly sessions?: string;
+  /** False with `--no-mouse`. */
+  readonly mouse: boolean;
 }
 
 export function defineTui(program: Command): void {
   const command = addModelOptions(addConversationOptions(program.command("tui")))
     .description("Browse and repair the archive in the terminal")
     .option("--sessions <folder>", "list the transcripts in this folder, to import them")
+    .option("--no-mouse", "leave the mouse to the terminal, to select text without Shift")
     .action(toAction(runCommand));
   command.addHelpText(
     "after",
@@ -69,6 +72,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
             ),
         },
         withTranscripts: named !== null,
+        mouse: options.mouse,
         conversation: isNamed(options) ? await chooseConversation(engine, invocation, options) : null,
       }),
     quiet,

@@ -17,7 +17,8 @@ import {
 import { ChosenText } from "../chosen-text.ts";
 import { listContextLines, putBack, type ContextLine } from "../context-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
+import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
+import type { ListArea } from "../mouse.ts";
 import { cell, renderRow, renderSpans, span, type Paint, type Span, type Style } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
@@ -40,6 +41,8 @@ export const DEFAULT_BUDGET = 32_000;
 const MIN_BUDGET = 500;
 const MAX_BUDGET = 10_000_000;
 const HEAD_ROWS = 2;
+/** Below this there is no room for ids and bars. */
+const NARROW_COLUMNS = 60;
 const BAR = 10;
 /** The reasons need room: a narrower terminal has the text below. */
 const WIDE_COLUMNS = 160;
@@ -73,6 +76,15 @@ export class ContextScreen implements Screen {
 
   get name(): string {
     return `${this.#before === null ? "context" : "former context"} of ${this.conversation.conversationId}`;
+  }
+
+  get area(): ListArea {
+    return placeList(
+      this.#cursor,
+      this.#lines.length,
+      splitPanes(this.#desk.size, WIDE_COLUMNS).list,
+      HEAD_ROWS,
+    );
   }
 
   get #rows(): number {
@@ -184,11 +196,13 @@ export class ContextScreen implements Screen {
     this.#cursor = keepInList(this.#cursor, this.#lines.length, rows);
     const { top, selected } = this.#cursor;
     const largest = Math.max(1, ...this.#lines.map(({ tokens }) => tokens));
-    const lines = this.#lines
-      .slice(top, top + rows)
-      .map((line, at) =>
-        renderRow(renderLine(line, largest, paint), { columns, isSelected: top + at === selected, paint }),
-      );
+    const lines = this.#lines.slice(top, top + rows).map((line, at) =>
+      renderRow(renderLine(line, largest, columns, paint), {
+        columns,
+        isSelected: top + at === selected,
+        paint,
+      }),
+    );
     const line = this.#selected;
     return joinPanes(
       panes,
@@ -230,8 +244,16 @@ export class ContextScreen implements Screen {
 const KIND_STYLE = (paint: Paint, { kind, label }: ContextLine): Style =>
   kind === "summary" ? paint.name : kind === "message" ? paint.role(label) : paint.warning;
 
-function renderLine(line: ContextLine, largest: number, paint: Paint): Span[] {
+function renderLine(line: ContextLine, largest: number, columns: number, paint: Paint): Span[] {
   const style = KIND_STYLE(paint, line);
+  // A narrow list says what it is, what it costs and why; the id is in the title below.
+  if (columns < NARROW_COLUMNS)
+    return [
+      cell(line.label, 10, { style }),
+      cell(formatCount(line.tokens), 7, { right: true }),
+      span("  "),
+      span(line.reason, paint.faint),
+    ];
   return [
     span(line.isFormer ? "◂ " : "  ", paint.warning),
     cell(line.label, 10, { style }),

@@ -4,7 +4,8 @@ import { formatCount, formatTime, nameProject, toOneLine } from "@lossless/core/
 import { ConversationList } from "../conversation-list.ts";
 import { HealthBook } from "../health.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
+import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
+import type { ListArea } from "../mouse.ts";
 import { cell, renderRow, renderSpans, span, type Paint, type Span } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 
@@ -57,6 +58,10 @@ export class ConversationsScreen implements Screen {
 
   get #rows(): number {
     return Math.max(1, this.#desk.size.rows - HEAD_ROWS);
+  }
+
+  get area(): ListArea {
+    return placeList(this.#cursor, this.#list.rows.length, this.#desk.size, HEAD_ROWS);
   }
 
   get #selected(): HeadedConversation | undefined {

@@ -3,7 +3,8 @@ import { countOf, formatCount, renderBar, SHELL_WORDS, toOneLine } from "@lossle
 import { isSummaryId, wordStep } from "@lossless/core";
 import type { DoctorResult, Finding, Severity } from "@lossless/core/repair";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
+import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
+import type { ListArea } from "../mouse.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Style } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
@@ -51,6 +52,15 @@ export class DoctorScreen implements Screen {
         this.#isRunning = false;
       }
     });
+  }
+
+  get area(): ListArea {
+    return placeList(
+      this.#cursor,
+      this.#report?.findings.length ?? 0,
+      splitPanes(this.#desk.size).list,
+      HEAD_ROWS,
+    );
   }
 
   async handle(key: Key): Promise<boolean> {

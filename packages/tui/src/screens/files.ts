@@ -2,7 +2,8 @@
 import type { HeadedConversation, DescribeResult, LargeFileRow } from "@lossless/core";
 import { formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
+import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
+import type { ListArea } from "../mouse.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
@@ -29,6 +30,10 @@ export class FilesScreen implements Screen {
   constructor(desk: Desk, conversation: HeadedConversation) {
     this.#desk = desk;
     this.conversation = conversation;
+  }
+
+  get area(): ListArea {
+    return placeList(this.#cursor, this.#files.length, splitPanes(this.#desk.size).list, HEAD_ROWS);
   }
 
   get #rows(): number {

@@ -5,7 +5,8 @@ import { countOf, formatCount, formatSpan, toOneLine } from "@lossless/core/door
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { drawGraph, listAbove, type GraphLine, type GraphNode } from "../graph-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
+import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
+import type { ListArea } from "../mouse.ts";
 import { cell, renderRow, renderSpans, span, type Paint, type Span } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import { Previews, renderPreview } from "../previews.ts";
@@ -59,6 +60,10 @@ export class GraphScreen implements Screen {
 
   get name(): string {
     return `graph of ${this.conversation.conversationId}`;
+  }
+
+  get area(): ListArea {
+    return placeList(this.#cursor, this.#lines.length, splitPanes(this.#desk.size).list, HEAD_ROWS);
   }
 
   get #rows(): number {

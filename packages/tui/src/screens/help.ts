@@ -7,6 +7,7 @@ const MORE: readonly KeyHelp[] = [
   { keys: "Ctrl-L", does: "read everything again" },
   { keys: "Ctrl-Z", does: "back to the shell; fg returns" },
   { keys: "Ctrl-C", does: "quit at once" },
+  { keys: "wheel, click", does: "scroll, choose; again: open" },
 ];
 
 const KEY_COLUMNS = 14;
@@ -42,7 +43,7 @@ export class HelpScreen implements Screen {
       this.#top = Math.max(0, Math.min(last, wanted));
       return true;
     }
-    await this.#desk.back();
+    if (!name.startsWith("wheel")) await this.#desk.back();
     return true;
   }
 

@@ -5,7 +5,9 @@ import { countOf, formatCount, parseTime, toOneLine } from "@lossless/core/doors
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { describeMessage } from "../message-text.ts";
+import { placeList } from "../list-cursor.ts";
 import { MessageWindow } from "../message-window.ts";
+import type { ListArea } from "../mouse.ts";
 import { renderRow, renderSpans, span, type Paint, type Span } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import { Previews, renderPreview } from "../previews.ts";
@@ -54,6 +56,15 @@ export class MessagesScreen implements Screen {
 
   get name(): string {
     return toOneLine(this.conversation.heading);
+  }
+
+  get area(): ListArea {
+    return placeList(
+      this.#window.cursor,
+      this.#window.rows.length,
+      splitPanes(this.#desk.size).list,
+      HEAD_ROWS,
+    );
   }
 
   get #rows(): number {

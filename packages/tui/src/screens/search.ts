@@ -1,10 +1,11 @@
 /** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
-import { countOf, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
+import { countOf, formatTime, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { wordNote } from "@lossless/core";
 import type { HeadedConversation, GrepHit, GrepResult, GrepScope } from "@lossless/core";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
+import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
+import type { ListArea } from "../mouse.ts";
 import { renderRow, renderSpans, span, storedSpan, type Paint, type Span } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import { renderRowColumns } from "../row-columns.ts";
@@ -45,6 +46,15 @@ export class SearchScreen implements Screen {
     if (conversation !== null) this.conversation = conversation;
     this.#isHere = conversation !== null;
     this.#text = new ChosenText(desk);
+  }
+
+  get position(): string | null {
+    const { total = 0, isTotalExact = true } = this.#answer ?? {};
+    return this.#hits.length === 0 ? null : `${this.#cursor.selected + 1}/${total}${isTotalExact ? "" : "+"}`;
+  }
+
+  get area(): ListArea {
+    return placeList(this.#cursor, this.#hits.length, splitPanes(this.#desk.size).list, HEAD_ROWS);
   }
 
   get #rows(): number {
@@ -185,7 +195,7 @@ export class SearchScreen implements Screen {
       panes,
       {
         list: [...this.#renderHead(columns, paint), ...lines],
-        title: hit === undefined ? "" : `${hit.id} · conversation ${hit.conversationId}`,
+        title: hit === undefined ? "" : describeHit(hit, this.#desk.timezone),
         detail: this.#text.render(this.#choosable(), panes.detail, paint, hit ?? null),
       },
       paint,
@@ -234,6 +244,9 @@ export class SearchScreen implements Screen {
     return toOneLine(`${count}${loose}${said}`);
   }
 }
+
+const describeHit = (hit: GrepHit, timezone: string): string =>
+  [hit.id, formatTime(timeOf(hit), timezone), `conversation ${hit.conversationId}`].join(" · ");
 
 const timeOf = (hit: GrepHit): number => (hit.type === "summary" ? hit.latestAt : hit.createdAt);
 

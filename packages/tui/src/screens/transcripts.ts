@@ -4,7 +4,8 @@ import { createDryTarget, importTranscript } from "@lossless/interchange";
 import type { ImportResult } from "@lossless/interchange";
 import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
+import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
+import type { ListArea } from "../mouse.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 import { listTranscriptFiles, type TranscriptFile } from "../transcripts.ts";
@@ -31,6 +32,10 @@ export class TranscriptsScreen implements Screen {
 
   constructor(desk: Desk) {
     this.#desk = desk;
+  }
+
+  get area(): ListArea {
+    return placeList(this.#cursor, this.#files.length, this.#desk.size, HEAD_ROWS);
   }
 
   get #rows(): number {
