@@ -38,27 +38,30 @@ const SCOPE = `
   scope AS MATERIALIZED (
     SELECT conversation_id AS id, message_count, summary_count, first_at, last_at FROM conversations
     WHERE ($1::text IS NULL OR owner = $1) AND ($2::bigint[] IS NULL OR conversation_id = ANY($2)))`;
-/** Every version of a message but its newest. */
+/** Every version of a message but its newest. A range, because a server that has not counted yet takes most rows for revisions and reads them all. */
 const SUPERSEDED = `
-  SELECT revises AS id FROM messages WHERE revises IS NOT NULL
-  UNION ALL SELECT m.message_id FROM messages m JOIN messages f ON f.message_id = m.revises
-  WHERE m.revises IS NOT NULL AND f.newest <> m.message_id`;
+  SELECT x.id FROM messages m JOIN messages f ON f.message_id = m.revises
+  CROSS JOIN LATERAL (VALUES (m.revises), (CASE WHEN f.newest <> m.message_id THEN m.message_id END)) x (id)
+  WHERE m.revises BETWEEN 1 AND ${Number.MAX_SAFE_INTEGER}`;
 /** Summaries nobody is shown: not published yet, or no longer. */
 const UNSHOWN = `
   SELECT r.summary_ref AS id FROM summaries s JOIN summary_refs r USING (summary_id) WHERE s.state IN ('prepared', 'retired')`;
+/** Documents that are still in segments and no longer there. */
+const GONE = "SELECT string_agg(id::text, ',') AS gone FROM index_gone";
 /** Ids come as one text: a row for each would cost more than finding them. */
 const FACTS: Readonly<Record<DocumentKind, string>> = {
-  message: facts("message_count", SUPERSEDED, HAS_RECALL_PARTS),
-  summary: facts("summary_count", UNSHOWN, "false"),
+  message: facts("message", "message_count", SUPERSEDED, HAS_RECALL_PARTS),
+  summary: facts("summary", "summary_count", UNSHOWN, "false"),
 };
 
-function facts(count: string, unlisted: string, hasRecallParts: string): string {
+function facts(kind: DocumentKind, count: string, unlisted: string, hasRecallParts: string): string {
   return `
-    WITH ${SCOPE}
-    SELECT (SELECT coalesce(sum(${count}), 0)::bigint FROM scope) AS total,
-      (SELECT min(first_at) FROM scope) AS first_at, (SELECT max(last_at) FROM scope) AS last_at,
+    SELECT coalesce(sum(${count}), 0)::bigint AS total, min(first_at) AS first_at, max(last_at) AS last_at,
       (${FIND_PROBLEM} WHERE $1::text IS NULL OR owner = $1) AS problem, ${hasRecallParts} AS has_recall_parts,
-      (SELECT string_agg(id::text, ',') FROM (${unlisted}) u) AS unlisted`;
+      (SELECT string_agg(id::text, ',') FROM (${unlisted}) u) AS unlisted,
+      (${GONE} WHERE kind = '${kind}' AND ($1::text IS NULL OR owner = $1)) AS gone
+    FROM conversations
+    WHERE ($1::text IS NULL OR owner = $1) AND ($2::bigint[] IS NULL OR conversation_id = ANY($2))`;
 }
 
 /** The numbers of the first and the last document of a scope. */
@@ -72,18 +75,23 @@ const EXTENT: Readonly<Record<DocumentKind, string>> = {
 };
 const LIVE = `
   index_heads h JOIN index_segments s ON s.owner = h.owner AND s.generation = h.generation AND s.kind = $1`;
-/** Each by its whole key, whatever the server believes about the table: `OFFSET 0` keeps it from reading segments instead. */
-const lookUp = (terms: string, condition: string): string => `
+/** Each by its whole key, whatever the server believes about the table: `OFFSET 0` keeps it from reading segments instead. Places only where they may be needed. */
+const lookUp = (terms: string, condition: string, isPlaced: string): string => `
   SELECT s.owner, s.segment, s.low_id AS low, p.field, p.term, p.documents, p.places
   FROM ${LIVE} ${terms} CROSS JOIN LATERAL (
-    SELECT p.field, p.term, p.documents, CASE WHEN octet_length(p.places) <= ${INLINE_PLACES} THEN p.places END AS places
+    SELECT p.field, p.term, p.documents, CASE WHEN ${isPlaced} AND octet_length(p.places) <= ${INLINE_PLACES} THEN p.places END AS places
     FROM index_postings p WHERE p.owner = s.owner AND p.segment = s.segment AND ${condition} OFFSET 0) p
   WHERE $2::text IS NULL OR h.owner = $2`;
 const POSTINGS = lookUp(
   "CROSS JOIN unnest($3::smallint[], $4::text[]) AS t (field, term)",
   "p.field = t.field AND p.term = t.term",
+  "t.term = ANY($5::text[])",
 );
-const PREFIX = lookUp("", `p.field = ${FIELD.word} AND p.term >= $3 AND p.term < $3 || '${LAST_CHARACTER}'`);
+const PREFIX = lookUp(
+  "",
+  `p.field = ${FIELD.word} AND p.term >= $3 AND p.term < $3 || '${LAST_CHARACTER}'`,
+  "$4::boolean",
+);
 const SLICES = `
   SELECT t.segment, t.term, t.at, p.places
   FROM unnest($1::text[], $2::bigint[], $3::text[], $4::int[], $5::int[]) AS t (owner, segment, term, at, length)
@@ -110,8 +118,7 @@ const BEYOND: Readonly<Record<DocumentKind, string>> = {
     SELECT string_agg(r.summary_ref::text, ',') AS ids FROM unnest($1::bigint[], $2::bigint[]) AS p (id, position)
     JOIN summaries s ON s.conversation_id = p.id AND s.end_pos > p.position JOIN summary_refs r USING (summary_id)`,
 };
-const GONE = `
-  SELECT string_agg(id::text, ',') AS ids FROM index_gone WHERE kind = $1 AND ($2::text IS NULL OR owner = $2)`;
+const ALL_GONE = `${GONE} WHERE kind = $1`;
 const PENDING_IDS = `
   SELECT p.message_id AS id FROM index_pending p WHERE $1::text IS NULL OR p.owner = $1`;
 
@@ -122,6 +129,7 @@ interface FactRow {
   readonly problem: string | null;
   readonly has_recall_parts: boolean;
   readonly unlisted: string | null;
+  readonly gone: string | null;
 }
 
 interface BlockRow {
@@ -154,10 +162,11 @@ async function findOnce(
 ): Promise<CluesFound> {
   const conversations = nameConversations(scope);
   const { owner = null } = scope;
+  const asked = sql.get<FactRow>(FACTS[kind], owner, conversations);
   const [found, pendingRows, segments, allowed, beyond] = await Promise.all([
-    sql.get<FactRow>(FACTS[kind], owner, conversations),
+    asked,
     run<PendingRow>(sql, context.index.pending.ask(kind, scope, conversations)),
-    readSegments(sql, kind, owner, clues, conversations),
+    readSegments(sql, kind, owner, clues, conversations, asked),
     readAllowed(sql, kind, scope, conversations),
     readBeyond(sql, kind, scope),
   ]);
@@ -251,8 +260,9 @@ async function readSegments(
   owner: string | null,
   clues: readonly TextClue[],
   conversations: readonly number[] | null,
+  askedGone: Promise<Pick<FactRow, "gone"> | undefined>,
 ): Promise<Segments> {
-  const { words, prefixes, identifiers } = listTerms(clues);
+  const { words, prefixes, identifiers, placed } = listTerms(clues);
   const scopes = (conversations ?? []).map(String);
   const fields = [
     ...Array.from(words, () => FIELD.word),
@@ -262,12 +272,12 @@ async function readSegments(
   const [blocks, gone, ...prefixed] = await Promise.all([
     fields.length === 0
       ? []
-      : sql.all<BlockRow>(POSTINGS, kind, owner, fields, [...words, ...identifiers, ...scopes]),
-    sql.get<{ ids: string | null }>(GONE, kind, owner),
-    ...Array.from(prefixes, (prefix) => sql.all<BlockRow>(PREFIX, kind, owner, prefix)),
+      : sql.all<BlockRow>(POSTINGS, kind, owner, fields, [...words, ...identifiers, ...scopes], [...placed]),
+    askedGone,
+    ...Array.from(prefixes, (prefix) => sql.all<BlockRow>(PREFIX, kind, owner, prefix, placed.has(prefix))),
   ]);
   const rows = [...blocks, ...prefixed.flat()];
-  return new Segments(rows, conversations !== null, parseIds(gone?.ids));
+  return new Segments(rows, conversations !== null, parseIds(gone?.gone));
 }
 
 function checkProblem(problem: string | null): void {
@@ -444,7 +454,7 @@ export async function testClues(
   return context.sql.read(async (sql) => {
     const [pendingRows, segments] = await Promise.all([
       run<PendingRow>(sql, context.index.pending.ask(kind, {}, null)),
-      readSegments(sql, kind, null, clues, null),
+      readSegments(sql, kind, null, clues, null, sql.get<FactRow>(ALL_GONE, kind)),
     ]);
     const [matched, waiting] = await Promise.all([
       segments.match(sql, clues, wanted),

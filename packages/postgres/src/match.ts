@@ -33,6 +33,8 @@ export interface SoughtTerms {
   readonly words: ReadonlySet<string>;
   readonly prefixes: ReadonlySet<string>;
   readonly identifiers: ReadonlySet<string>;
+  /** Words and beginnings whose places may be needed: those of a run, words near each other, first words. */
+  readonly placed: ReadonlySet<string>;
 }
 
 const NOTHING = new Float64Array(0);
@@ -41,7 +43,16 @@ const NO_PLACES = new Int32Array(0);
 const SLICE_GAP = 4_096;
 
 export function listTerms(clues: readonly TextClue[]): SoughtTerms {
-  const sought = { words: new Set<string>(), prefixes: new Set<string>(), identifiers: new Set<string>() };
+  const sought = {
+    words: new Set<string>(),
+    prefixes: new Set<string>(),
+    identifiers: new Set<string>(),
+    placed: new Set<string>(),
+  };
+  // A word alone stands in a document wherever it stands.
+  const place = (words: readonly string[]): void => {
+    if (words.length > 1) words.forEach((word) => sought.placed.add(word));
+  };
   const visit = (clue: TextClue): void => {
     switch (clue.kind) {
       case "any":
@@ -50,11 +61,14 @@ export function listTerms(clues: readonly TextClue[]): SoughtTerms {
       case "identifier":
         return void sought.identifiers.add(clue.identifier);
       case "first":
+        sought.placed.add(clue.word);
         return void sought.words.add(clue.word);
       case "prefix":
+        place(clue.words);
         sought.prefixes.add(clue.words.at(-1) ?? "");
         return clue.words.slice(0, -1).forEach((word) => sought.words.add(word));
       default:
+        place(clue.words);
         return clue.words.forEach((word) => sought.words.add(word));
     }
   };
