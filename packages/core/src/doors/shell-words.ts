@@ -15,6 +15,7 @@ export const SHELL_WORDS: StepWords = {
     backup === null
       ? "restore a backup (lcm backup list), or run lcm verify to see the extent of the damage"
       : renderCommandLine(["lcm", "restore", backup]),
+  import_backup: () => "make an empty database, and import the backup: lcm import BACKUP --db postgres://…",
   restore_forgotten: () => "add --with-forgotten to restore them too, and forget them again afterwards",
   backup: () => "lcm backup",
   stop_other_programs: () => "stop the agent host and other lcm commands, then retry",

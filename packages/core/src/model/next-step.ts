@@ -16,6 +16,7 @@ export type NextStep =
   | { readonly kind: "verify" }
   | { readonly kind: "restore"; readonly backup: string | null }
   | { readonly kind: "restore_forgotten" }
+  | { readonly kind: "import_backup" }
   | { readonly kind: "backup" }
   | { readonly kind: "stop_other_programs" }
   | { readonly kind: "choose_output" }
@@ -71,6 +72,7 @@ export const LIBRARY_WORDS: StepWords = {
   rebuild_index: () => "rebuild the search index; no message is affected",
   verify: () => "verify the archive for the whole list",
   restore: ({ backup }) => (backup === null ? "restore a backup" : `restore the backup ${backup}`),
+  import_backup: () => "make an empty database and import the backup into it",
   restore_forgotten: () =>
     "restore with withForgotten: true to bring them back, and forget them again afterwards",
   backup: () => "make a backup",

@@ -113,9 +113,7 @@ function refuseServer(databasePath: string): void {
   throw new EngineError(
     "usage",
     "cannot restore a database on a server: only archives in files are replaced",
-    {
-      hint: "make an empty database and read the backup into it: lcm import BACKUP --db postgres://…",
-    },
+    { step: { kind: "import_backup" } },
   );
 }
 
