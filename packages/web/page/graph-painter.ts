@@ -4,7 +4,7 @@
  */
 import { colourOfDepth, readColours } from "./canvas.ts";
 import type { Colours, Surface } from "./canvas.ts";
-import { formatCount, formatDay, formatShort } from "./format.ts";
+import { formatCount, formatDay, formatShort, formatTime } from "./format.ts";
 import type { GraphLayout, LayoutNode } from "./graph-layout.ts";
 
 const GAP_PX = 2;
@@ -144,8 +144,10 @@ function paintLabel(pen: CanvasRenderingContext2D, node: LayoutNode["node"], box
     `${formatShort(node.tokens)} ${box.width > 90 ? "tokens" : "tok"}`,
     `${formatDay(node.earliestAt)} – ${formatDay(node.latestAt)}`,
   ];
-  const shown = lines.slice(0, box.width < 190 ? 2 : 3).slice(0, Math.floor((box.height - 6) / 17));
-  if (shown.length <= 1) pen.fillText(lines[0] ?? "", box.x + 8, box.y + box.height / 2);
+  // A line that has no room is left out whole.
+  const fits = lines.filter((line) => pen.measureText(line).width <= box.width - 14);
+  const shown = fits.slice(0, Math.floor((box.height - 6) / 17));
+  if (shown.length <= 1) pen.fillText(fits[0] ?? "", box.x + 8, box.y + box.height / 2);
   else for (const [index, line] of shown.entries()) pen.fillText(line, box.x + 8, box.y + 15 + index * 17);
   pen.restore();
 }
@@ -214,10 +216,14 @@ function paintDays(
 ): void {
   pen.fillStyle = colour;
   let free = 0;
+  let lastDay = "";
   for (const { node, x } of placed.rows[0] ?? []) {
     const at = (x - left) * scale;
     if (at < free || at > width - 80) continue;
-    pen.fillText(formatDay(node.earliestAt), at + 2, height - AXIS_PX / 2);
+    const day = formatDay(node.earliestAt);
+    // Hours where the day is the one before.
+    pen.fillText(day === lastDay ? formatTime(node.earliestAt).slice(-5) : day, at + 2, height - AXIS_PX / 2);
+    lastDay = day;
     free = at + 116;
   }
 }

@@ -38,6 +38,8 @@ export function prepare(options: ActionOptions, wish: ActionRequest): Promise<Pr
       return prepareBackup(options);
     case "mend":
       return prepareMend(options);
+    case "fold":
+      return prepareFold(options, wish.conversationId);
     case "dissolve":
       return prepareDissolve(options, wish.summaryId);
     case "rewrite":
@@ -116,6 +118,64 @@ async function prepareMend({ engine, settings }: ActionOptions): Promise<Prepare
         facts: [
           ["Backup", backupPath ?? "none was needed"],
           ["Left", `${countOf(counts.error, "error")}, ${countOf(counts.warning, "warning")}`],
+        ],
+      };
+    },
+  };
+}
+
+/** The budget that the view of the context starts with. */
+const FOLD_BUDGET = 32_000;
+
+async function prepareFold(
+  { engine, scope, model }: ActionOptions,
+  conversationId: number,
+): Promise<Prepared> {
+  const conversation = await engine.readConversation({ ...scope, conversationId });
+  if (conversation === null) throw new EngineError("not_found", `cannot find conversation ${conversationId}`);
+  const { heading, shownMessages, shownTokens, foldRevision } = conversation;
+  return {
+    preview: {
+      ...COMMON,
+      title: `Fold ${heading}`,
+      facts: [
+        ["In context", `${countOf(shownMessages, "message")}, ${formatCount(shownTokens)} tokens`],
+        ["Folds", `everything but the newest messages, for a budget of ${formatCount(FOLD_BUDGET)} tokens`],
+        ["With", model ?? "no model: the engine writes the summaries itself"],
+        [
+          "Costs",
+          model === null ? "nothing" : `at most about ${formatCount(shownTokens)} tokens read by the model`,
+        ],
+        ["The messages", "all stay; lcm dissolve puts them back into the context"],
+      ],
+      warning: model === null ? null : `The older messages are sent to ${model}.`,
+      command: renderCommand(
+        "compact",
+        "--conversation",
+        String(conversationId),
+        "--budget",
+        "32k",
+        "--force",
+      ),
+      verb: "Fold",
+    },
+    isEmpty: shownMessages === 0,
+    boundTo: [conversationId, foldRevision],
+    run: async (signal) => {
+      const done = await engine.compact({
+        ...scope,
+        conversationId,
+        budgetTokens: FOLD_BUDGET,
+        force: true,
+        signal,
+      });
+      return {
+        title: done.compacted
+          ? `${countOf(done.summaryIds.length, "summary", "summaries")} written`
+          : "Nothing was folded",
+        facts: [
+          ["In context", `${formatCount(done.tokensBefore)} tokens became ${formatCount(done.tokensAfter)}`],
+          ["Why", done.reason],
         ],
       };
     },

@@ -89,6 +89,12 @@ function parseWish(body: unknown): ActionRequest {
     case "backup":
     case "mend":
       return { action: wish["action"] };
+    case "fold": {
+      const conversationId = readConversationId(wish);
+      if (conversationId === null)
+        throw new EngineError("usage", "cannot fold: name the conversationId of one conversation");
+      return { action: "fold", conversationId };
+    }
     case "dissolve":
       return { action: "dissolve", summaryId: readSummaryId(wish) };
     case "rewrite":
@@ -100,7 +106,7 @@ function parseWish(body: unknown): ActionRequest {
     default:
       throw new EngineError(
         "usage",
-        `cannot do ${JSON.stringify(wish["action"] ?? null)}: it is one of backup, mend, dissolve, rewrite, repair, forget`,
+        `cannot do ${JSON.stringify(wish["action"] ?? null)}: it is one of backup, mend, fold, dissolve, rewrite, repair, forget`,
       );
   }
 }

@@ -270,6 +270,7 @@ export interface News {
 export type ActionRequest =
   | { readonly action: "backup" }
   | { readonly action: "mend" }
+  | { readonly action: "fold"; readonly conversationId: number }
   | { readonly action: "dissolve"; readonly summaryId: string }
   | { readonly action: "rewrite"; readonly summaryId: string; readonly isSubtree: boolean }
   | { readonly action: "repair"; readonly conversationId: number | null }

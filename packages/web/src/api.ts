@@ -44,6 +44,7 @@ import type {
 import { readTurns } from "./context-turns.ts";
 import { resumeCommand } from "./resume.ts";
 import { sumTurns } from "./turn-sums.ts";
+import { readFirstWords } from "./first-words.ts";
 import { readPicture, toMessageJson } from "./message-json.ts";
 import type { Picture } from "./message-json.ts";
 import { MessagePages } from "./message-pages.ts";
@@ -77,6 +78,7 @@ type Handler = (api: Api, id: string, query: URLSearchParams, more: string) => P
 
 const WHOLE_CHARS = 2_000_000;
 const MAX_UNDER = 1_000;
+const MAX_FIRST_WORDS = 100;
 const MAX_CONVERSATIONS = 500;
 const MIN_BUDGET = 1_000;
 const MAX_BUDGET = 2_000_000;
@@ -109,6 +111,7 @@ const ROUTES: readonly Route[] = [
   ],
   [/^\/api\/summaries\/(sum_[0-9a-f]{16})$/, (api, id) => api.readSummary(id)],
   [/^\/api\/summaries\/(sum_[0-9a-f]{16})\/messages$/, (api, id, query) => api.listUnder(id, query)],
+  [/^\/api\/first-words$/, (api, _id, query) => api.readFirstWords(query)],
   [/^\/api\/search$/, (api, _id, query) => api.search(query)],
   [/^\/api\/ask$/, (api, _id, query) => api.ask(query)],
   [/^\/api\/spend$/, (api, _id, query) => api.readSpend(query)],
@@ -346,6 +349,13 @@ export class Api {
       return context?.items ?? [];
     });
     return { json: { budgetTokens, turns } };
+  }
+
+  /** By id; of those that are not there, nothing. */
+  async readFirstWords(query: URLSearchParams): Promise<Json<Readonly<Record<string, string>>>> {
+    const ids = (query.get("ids") ?? "").split(",").slice(0, MAX_FIRST_WORDS);
+    const words = ids.map(async (id) => [id, await readFirstWords(this.#engine, this.#scope, id)] as const);
+    return { json: Object.fromEntries(await Promise.all(words)) };
   }
 
   async readTimeline(conversationId: number): Promise<Json<TimelineResult>> {

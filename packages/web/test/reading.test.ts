@@ -100,6 +100,36 @@ describe.skipIf(chromium === null)("reading a session", () => {
     expect(copied).toContain("Later word 79");
   });
 
+  test("the context says why it is as large as it is, and shows first words", async () => {
+    const { page } = watched;
+    await go(page, "#/context/1");
+    await page.locator(".sentence", { hasText: "because nothing of them is folded" }).waitFor();
+    await page.locator(".item-words", { hasText: "Round the **price** of the basket" }).waitFor();
+  });
+
+  test("an unfolded conversation says how to fold it, and folds after a preview where it may", async () => {
+    const { page } = watched;
+    await go(page, "#/graph/1");
+    await page
+      .locator(".detail pre", { hasText: "lcm compact --conversation 1 --budget 32k --force" })
+      .waitFor();
+    const writable = await openCoding(`${folder.path}/writable`, { write: true });
+    const other = await openPage(browser);
+    try {
+      await other.page.goto(`${writable.inspector.url}#/graph/1`);
+      await other.page.getByRole("button", { name: "Fold it …" }).click();
+      await other.page.locator("dialog", { hasText: "no model" }).waitFor();
+      await other.page.getByRole("button", { name: "Fold", exact: true }).click();
+      await other.page.locator("dialog", { hasText: /written/ }).waitFor();
+      await other.page.getByRole("button", { name: "Close" }).last().click();
+      await other.page.locator(".toolbar .of", { hasText: /summar/ }).waitFor();
+      expect(other.troubles).toEqual([]);
+    } finally {
+      await other.context.close();
+      await writable.close();
+    }
+  });
+
   test.each([1440, 1024, 390])("no barrier at %d pixels, light and dark", async (width) => {
     for (const colorScheme of ["light", "dark"] as const) {
       const { page, context, troubles } = await openPage(browser, {

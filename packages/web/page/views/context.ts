@@ -4,7 +4,7 @@
  */
 import { compareContexts } from "../../src/context-diff.ts";
 import type { ContextDiff } from "../../src/context-diff.ts";
-import { readContext, readMessage, readSummary, readTurns } from "../api.ts";
+import { readContext, readFirstWords, readMessage, readSummary, readTurns } from "../api.ts";
 import type { ContextResult, ContextTurn, ExplainedItem } from "../api.ts";
 import { debounce, fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
@@ -21,6 +21,7 @@ const START_BUDGET = 32_000;
 const BUDGETS = [8_000, 32_000, 128_000, 200_000, 1_000_000];
 const ROW_PX = 38;
 const REST_MS = 1_500;
+const WORDS_AT_ONCE = 50;
 
 const MODES = {
   whole: "everything that is not folded fits",
@@ -53,6 +54,7 @@ class ContextView implements View {
     { class: "detail", "aria-live": "polite", "aria-label": "Item", tabindex: 0 },
     h("p", { class: "faint" }, "Click a block or a row to read it."),
   );
+  readonly #words = new Map<string, string>();
   #context: ContextResult | null = null;
   #change: ContextDiff | null = null;
   #newest: ReadonlySet<string> = new Set();
@@ -114,7 +116,7 @@ class ContextView implements View {
       const chosen = keyOf(before?.items[this.#selected]);
       this.#context = context;
       this.#selected = chosen === null ? -1 : context.items.findIndex((item) => keyOf(item) === chosen);
-      fill(this.#cards, renderTotals(context));
+      fill(this.#cards, h("p", { class: "sentence" }, explainSize(context)), renderTotals(context));
       const isOther = before !== null && before.budgetTokens !== context.budgetTokens;
       fill(this.#diff, isOther && this.#change !== null && describeChange(before, context, this.#change));
       this.#renderList(context.items);
@@ -156,9 +158,26 @@ class ContextView implements View {
       count: items.length,
       estimate: ROW_PX,
       render: (index) => this.#renderItem(items[index] as ExplainedItem, index, largest),
+      onRange: (first, last) => void this.#needWords(items.slice(first, last + 1)),
     });
     fill(this.#list, list.element);
     list.update();
+  }
+
+  /** The first words of what is in view. */
+  async #needWords(items: readonly ExplainedItem[]): Promise<void> {
+    const wanted = items.flatMap(({ ids }) => ids.slice(0, 1)).filter((id) => !this.#words.has(id));
+    for (const id of wanted) this.#words.set(id, "");
+    for (let at = 0; at < wanted.length; at += WORDS_AT_ONCE) {
+      try {
+        const words = await readFirstWords(wanted.slice(at, at + WORDS_AT_ONCE));
+        for (const [id, text] of Object.entries(words)) this.#words.set(id, text);
+      } catch (error) {
+        return fill(this.#diff, renderFailure(error));
+      }
+    }
+    for (const cell of this.#list.querySelectorAll<HTMLElement>("[data-words]"))
+      fill(cell, ...textNodes(this.#words.get(cell.dataset["words"] ?? "") ?? ""));
   }
 
   #renderItem(item: ExplainedItem, index: number, largest: number): HTMLElement {
@@ -173,7 +192,11 @@ class ContextView implements View {
         onclick: () => this.#select(index),
       },
       h("span", { class: "item-kind" }, h("i", { class: `dot ${depthClass(item.depth)}` }), nameKind(item)),
-      h("span", { class: "item-id id" }, item.ids.join("…") || "–"),
+      h(
+        "span",
+        { class: "item-words", "data-words": item.ids[0] ?? "" },
+        ...textNodes(this.#words.get(item.ids[0] ?? "") ?? ""),
+      ),
       h("span", { class: "item-tokens number" }, formatCount(item.tokens)),
       h("span", { class: "item-bar" }, bar),
       h(
@@ -182,6 +205,7 @@ class ContextView implements View {
         item.messages === 1 ? null : `${formatShort(item.messages)} messages; `,
         ...textNodes(item.reason),
       ),
+      h("span", { class: "item-id id" }, item.ids.join("…") || "–"),
     );
     this.#markNew(row);
     return row;
@@ -246,6 +270,17 @@ const keyOf = (item: ExplainedItem | undefined): string | null =>
 
 const nameKind = ({ kind, depth, role }: ExplainedItem): string =>
   kind === "summary" ? `depth ${depth}` : kind === "message" ? (role ?? "message") : kind;
+
+/** Why it is as large as it is, in one sentence. */
+function explainSize({ items, estimatedTokens, budgetTokens, shownMessages }: ContextResult): string {
+  const folded = items.filter(({ kind }) => kind === "summary" || kind === "range");
+  const covered = folded.reduce((sum, { messages }) => sum + messages, 0);
+  const size = `The model gets ${formatCount(estimatedTokens)} of at most ${formatCount(budgetTokens)} tokens`;
+  if (folded.length === 0)
+    return `${size}: all ${countOf(shownMessages, "message")} as they are, because nothing of them is folded.`;
+  const summaries = countOf(folded.length, "summary stands", "summaries stand");
+  return `${size}: ${summaries} for the oldest ${countOf(covered, "message")}, and the newest ${formatCount(shownMessages - covered)} are there as they were said.`;
+}
 
 function renderTotals(context: ContextResult): HTMLElement {
   const { items, estimatedTokens, budgetTokens, shownMessages } = context;

@@ -4,8 +4,11 @@
  */
 import { readGraph, readMessage, readSummary } from "../api.ts";
 import type { Graph, SummaryNode } from "../api.ts";
+import { renderAction } from "../action-dialog.ts";
 import { Canvas } from "../canvas.ts";
+import { renderCommand } from "../code.ts";
 import { fill, h } from "../dom.ts";
+import type { Child } from "../dom.ts";
 import { countOf, formatCount, formatFactor, formatTime } from "../format.ts";
 import { layOutGraph } from "../graph-layout.ts";
 import type { GraphLayout, LayoutNode } from "../graph-layout.ts";
@@ -274,6 +277,7 @@ class GraphView implements View {
     const placed = id === null ? undefined : this.#placed.byId.get(id);
     if (placed && isBroughtIntoView) this.#bringIntoView(placed);
     this.#canvas.update();
+    if (id === null && this.#placed.nodes.length === 0) return fill(this.#detail, ...this.#offerFold());
     if (id === null)
       return fill(
         this.#detail,
@@ -287,6 +291,27 @@ class GraphView implements View {
       if (this.#selected === id) fill(this.#detail, ...renderSummary(summary, () => void this.#load()));
     };
     void whenRead(readSummary(id), show, (failure) => fill(this.#detail, failure));
+  }
+
+  /** What there is to do about an empty graph. */
+  #offerFold(): Child[] {
+    const command = `lcm compact --conversation ${this.#id} --budget 32k --force`;
+    const wish = { action: "fold", conversationId: this.#id } as const;
+    const button = renderAction(
+      "Fold it …",
+      () => wish,
+      () => void this.#load(),
+    );
+    return [
+      h("h2", {}, "Nothing is folded yet"),
+      h(
+        "p",
+        {},
+        "Folding writes summaries of the older messages, which then stand for them in the context. Every message stays, and every summary leads back to its own.",
+      ),
+      button ?? h("p", {}, "This page only reads. On the command line it is:"),
+      button === null && renderCommand(command),
+    ];
   }
 
   #bringIntoView({ x, width }: LayoutNode): void {
