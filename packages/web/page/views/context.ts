@@ -278,8 +278,13 @@ function explainSize({ items, estimatedTokens, budgetTokens, shownMessages }: Co
   const size = `The model gets ${formatCount(estimatedTokens)} of at most ${formatCount(budgetTokens)} tokens`;
   if (folded.length === 0)
     return `${size}: all ${countOf(shownMessages, "message")} as they are, because nothing of them is folded.`;
-  const summaries = countOf(folded.length, "summary stands", "summaries stand");
-  return `${size}: ${summaries} for the oldest ${countOf(covered, "message")}, and the newest ${formatCount(shownMessages - covered)} are there as they were said.`;
+  const count = (kind: ExplainedItem["kind"]): number => items.filter((item) => item.kind === kind).length;
+  const names = [
+    ...(count("summary") > 0 ? [countOf(count("summary"), "summary", "summaries")] : []),
+    ...(count("range") > 0 ? [`${countOf(count("range"), "line")} that only name a range`] : []),
+  ].join(" and ");
+  const cut = count("stub") > 0 ? ` (${formatCount(count("stub"))} cut short)` : "";
+  return `${size}: ${names} for ${countOf(covered, "older message")}, and ${countOf(shownMessages - covered, "newer one")}${cut}.`;
 }
 
 function renderTotals(context: ContextResult): HTMLElement {
