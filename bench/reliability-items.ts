@@ -1,0 +1,437 @@
+/**
+ * The measurements behind `docs/reliability.md`: one function per thing to prove. Each works on archives of its own and says what it counted
+ * and whether that is what must be.
+ */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { PROVIDERS, resolveSettings } from "@lossless/core";
+import type { Arrival, Complete, Engine } from "@lossless/core";
+import { killWriters } from "@lossless/testkit/killed-writer.ts";
+import { listRefusals } from "@lossless/testkit/provider-rules.ts";
+import { makeRandom } from "@lossless/testkit/random.ts";
+import { SAMPLE } from "@lossless/testkit/sample.ts";
+import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
+import type { TemporaryFolder } from "@lossless/testkit/temporary.ts";
+import { openEngine } from "lossless-claw";
+import { exportConversations, importHistory, importTranscript } from "lossless-claw/interchange";
+import { MessageSource } from "./archive-messages.ts";
+import { median } from "./history.ts";
+
+export interface Finding {
+  readonly found: string;
+  readonly holds: boolean;
+}
+
+export type Measure = (isFull: boolean) => Promise<Finding>;
+
+const SESSION = { key: "agent:main:reliability", id: "reliability", owner: "main" };
+const CROWD = fileURLToPath(import.meta.resolve("@lossless/testkit/crowd-program.ts"));
+/** Small, so that a few hundred messages are folded several times over. */
+const SMALL = {
+  freshTailCount: 8,
+  leafChunkTokens: 2_000,
+  leafTargetTokens: 300,
+  condensedTargetTokens: 400,
+};
+
+interface OpenOptions {
+  readonly complete?: Complete;
+  readonly config?: Record<string, unknown>;
+}
+
+async function withEngine<T>(
+  work: (engine: Engine, folder: TemporaryFolder) => Promise<T>,
+  { complete, config }: OpenOptions = {},
+): Promise<T> {
+  using folder = makeTemporaryFolder("lossless-bench-");
+  const { settings } = resolveSettings({ env: {}, config: { ...SMALL, ...config } });
+  const engine = await openEngine({
+    database: folder.file("lcm.db"),
+    thread: false,
+    settings,
+    complete: complete ?? null,
+  });
+  try {
+    return await work(engine, folder);
+  } finally {
+    await engine.close();
+  }
+}
+
+const takeArrivals = (count: number): Arrival[] =>
+  new MessageSource(5).take(count).map(({ eventId, message }) => ({ eventId, message }));
+
+const say = (eventId: string, content: string): Arrival => ({ eventId, message: { role: "user", content } });
+
+/** Slices of a transcript come again, some of them decorated by the host. */
+export const replay: Measure = (isFull) =>
+  withEngine(async (engine) => {
+    const oks = Array.from({ length: 500 }, (_, at) => say(`ok${at}`, "ok"));
+    const history = [...takeArrivals(isFull ? 4_000 : 400), ...oks];
+    await engine.ingest({ session: SESSION, messages: history });
+    const { messages: before } = await engine.status();
+    const random = makeRandom(1);
+    const outcomes = { stored: 0, known: 0, revision: 0, forgotten: 0 };
+    for (let round = 0; round < 50; round++) {
+      const from = random.below(history.length);
+      const slice = history.slice(from, from + 1 + random.below(history.length));
+      const sent = round % 5 === 4 ? slice.slice(0, 10).map((event) => decorate(event, round)) : slice;
+      const { results } = await engine.ingest({ session: SESSION, messages: sent });
+      for (const { outcome } of results) outcomes[outcome] += 1;
+    }
+    const { messages: after } = await engine.status();
+    const isWhole = (await engine.verify()).problems.length === 0;
+    return {
+      found: `50 replays: ${outcomes.known} known, ${outcomes.revision} revisions, ${outcomes.stored} new; ${before} rows before, ${after} after`,
+      holds:
+        isWhole && outcomes.stored === 0 && before === history.length && after === before + outcomes.revision,
+    };
+  });
+
+const decorate = (event: Arrival, round: number): Arrival => ({
+  ...event,
+  message: { ...(event.message as object), decoration: round },
+});
+
+export const kills: Measure = async (isFull) => {
+  using folder = makeTemporaryFolder("lossless-bench-");
+  const rounds = isFull ? 200 : 5;
+  // Fails at the first message that is lost, twofold or half.
+  await killWriters({ database: folder.file("lcm.db"), rounds });
+  return { found: `${rounds} kills: 0 acknowledged messages lost, 0 stored twice`, holds: true };
+};
+
+export const crowd: Measure = async (isFull) => {
+  using folder = makeTemporaryFolder("lossless-bench-");
+  const database = folder.file("lcm.db");
+  const turns = isFull ? 25_000 : 10;
+  await (await openEngine({ database, thread: false })).close();
+  const members = Array.from({ length: 10 }, (_, at) => `writer${at}`).map((name) => ({
+    name,
+    child: fork(CROWD, ["write", JSON.stringify({ database, name, turns, sharedEvents: 100 })], {
+      execArgv: [],
+    }),
+  }));
+  const meddler = fork(
+    CROWD,
+    ["meddle", JSON.stringify({ database, name: "meddler", turns, sharedEvents: 0 })],
+    { execArgv: [] },
+  );
+  const meddled = once(meddler, "exit");
+  const ends = await Promise.all(members.map(({ child }) => once(child, "exit")));
+  if (meddler.connected) meddler.send("stop");
+  ends.push(await meddled);
+  const failures = ends.filter(([status]) => status !== 0).length;
+  const engine = await openEngine({ database, thread: false });
+  const { messages } = await engine.status();
+  const problems = (await engine.verify()).problems.length;
+  await engine.close();
+  const expected = 10 * turns * 4 + 100;
+  return {
+    found: `${messages} of ${expected} events through 10 writers, an 11th process opening and chmod-ing the file; ${failures} failed, ${problems} problems`,
+    holds: failures === 0 && problems === 0 && messages === expected,
+  };
+};
+
+/** How long this thread ever stands still while the engine stores, beside a time in which only a timer runs. */
+export const stall: Measure = async (isFull) => {
+  using folder = makeTemporaryFolder("lossless-bench-");
+  const engine = await openEngine({ database: folder.file("lcm.db") });
+  const messages = takeArrivals(4);
+  await engine.ingest({ session: SESSION, messages });
+  const forMs = isFull ? 60_000 : 3_000;
+  const measure = async (work: (round: number) => Promise<unknown>): Promise<number> => {
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    delay.enable();
+    const end = performance.now() + forMs;
+    for (let round = 0; performance.now() < end; round++) await work(round);
+    delay.disable();
+    return delay.percentile(99.9) / 1e6;
+  };
+  const control = await measure(() => sleep(1));
+  const busy = await measure(async (round) => {
+    const turn = messages.map((arrival, at) => ({ ...arrival, eventId: `${round}-${at}` }));
+    await engine.ingest({ session: SESSION, messages: turn });
+    await sleep(1);
+  });
+  await engine.close();
+  return {
+    found: `p99.9 ${busy.toFixed(1)} ms while storing, ${control.toFixed(1)} ms with a timer alone`,
+    holds: busy <= control + 20,
+  };
+};
+
+interface Sized {
+  readonly openMs: number;
+  readonly assembleMs: number;
+  readonly searchMs: number;
+  readonly diskShare: number;
+}
+
+export const sizes: Measure = async (isFull) => {
+  const [few, many] = isFull ? [20_000, 1_000_000] : [1_000, 10_000];
+  const [small, large] = [await measureSize(few), await measureSize(many)];
+  const ratio = (name: keyof Sized): number => large[name] / small[name];
+  const shown = (name: keyof Sized): string =>
+    `${large[name].toFixed(1)} ms (${ratio(name).toFixed(1)} times that at ${few})`;
+  return {
+    found: `${many} messages: open ${shown("openMs")}, assemble ${shown("assembleMs")}, search ${shown("searchMs")}, disk ${large.diskShare.toFixed(2)} of the raw bytes`,
+    holds:
+      ratio("openMs") <= 2 && ratio("assembleMs") <= 2 && ratio("searchMs") <= 4 && large.diskShare <= 1.5,
+  };
+};
+
+async function measureSize(size: number): Promise<Sized> {
+  using folder = makeTemporaryFolder("lossless-bench-");
+  const database = folder.file("lcm.db");
+  const open = () => openEngine({ database, thread: false });
+  const filling = await open();
+  const source = new MessageSource(9);
+  let rawBytes = 0;
+  for (let stored = 0; stored < size; stored += 1_000) {
+    const messages = source.take(1_000);
+    for (const { bytes } of messages) rawBytes += bytes.length;
+    await filling.ingest({
+      session: SESSION,
+      messages: messages.map(({ eventId, bytes }) => ({ eventId, bytes })),
+    });
+  }
+  await filling.compact({ conversationId: 1, budgetTokens: 64_000 });
+  await filling.flushIndex();
+  await filling.close();
+  const times = { open: [] as number[], assemble: [] as number[], search: [] as number[] };
+  const timed = async <T>(into: number[], work: () => Promise<T>): Promise<T> => {
+    const from = performance.now();
+    const result = await work();
+    into.push(performance.now() - from);
+    return result;
+  };
+  for (let round = 0; round < 9; round++) {
+    const engine = await timed(times.open, open);
+    await engine.assemble({ conversationId: 1, budgetTokens: 64_000 });
+    await timed(times.assemble, () => engine.assemble({ conversationId: 1, budgetTokens: 64_000 }));
+    await engine.search({ query: "queue worker", limit: 10 });
+    await timed(times.search, () => engine.search({ query: "config server", limit: 10 }));
+    await engine.close();
+  }
+  return {
+    openMs: median(times.open),
+    assembleMs: median(times.assemble),
+    searchMs: median(times.search),
+    diskShare: statSync(database).size / rawBytes,
+  };
+}
+
+/** Contexts for random budgets of a history with tool groups, as five providers would judge them. */
+export const cuts: Measure = (isFull) =>
+  withEngine(async (engine) => {
+    await importTranscript({ engine, path: SAMPLE });
+    const random = makeRandom(2);
+    const contexts = isFull ? 2_000 : 100;
+    let refused = 0;
+    let over = 0;
+    for (let at = 0; at < contexts; at++) {
+      const budgetTokens = Math.floor(400 * 200 ** random.next());
+      if (at % 20 === 0) await engine.compact({ conversationId: 1, budgetTokens });
+      const context = await engine.assemble({ conversationId: 1, budgetTokens });
+      if (context === null) throw new Error("there is no context");
+      if (PROVIDERS.some((provider) => listRefusals(provider, context.messages).length > 0)) refused += 1;
+      if (context.mode !== "least" && context.estimatedTokens > budgetTokens) over += 1;
+    }
+    return {
+      found: `${contexts} contexts for ${PROVIDERS.length} providers: ${refused} refused, ${over} over their budget`,
+      holds: refused === 0 && over === 0,
+    };
+  });
+
+const answer = (text: string) =>
+  ({
+    kind: "text",
+    text,
+    model: { provider: "fake", model: "fake" },
+    inputTokens: 0,
+    outputTokens: 0,
+  }) as const;
+
+const TROUBLES: Readonly<Record<string, Complete>> = {
+  down: async () => {
+    throw new Error("connect ECONNREFUSED");
+  },
+  refused: async () => ({ kind: "failure", failure: "auth", message: "401" }),
+  empty: async () => answer(""),
+  reasoning: async () => answer("<think>What could they want?</think>"),
+  slow: () => new Promise(() => undefined),
+};
+
+export const models: Measure = async () => {
+  let fitting = 0;
+  let published = 0;
+  for (const complete of Object.values(TROUBLES)) {
+    const config = { summaryTimeoutMs: 1_000, sweepDeadlineMs: 3_000 };
+    const fits = await withEngine(
+      async (engine) => {
+        await engine.ingest({ session: SESSION, messages: takeArrivals(200) });
+        await engine.compact({ conversationId: 1, budgetTokens: 8_000 });
+        const context = await engine.assemble({ conversationId: 1, budgetTokens: 8_000 });
+        const { items } = await engine.listSummaries({ conversationId: 1, limit: 100 });
+        published += items.filter(({ model }) => model === "fake").length;
+        return context !== null && context.estimatedTokens <= 8_000;
+      },
+      { complete, config },
+    );
+    if (fits) fitting += 1;
+  }
+  const count = Object.keys(TROUBLES).length;
+  return {
+    found: `${fitting} of ${count} contexts fit; ${published} texts of those models stored`,
+    holds: fitting === count && published === 0,
+  };
+};
+
+export const cap: Measure = () => {
+  let calls = 0;
+  const complete: Complete = async () => {
+    calls += 1;
+    return answer("They spoke of the queue.");
+  };
+  return withEngine(
+    async (engine) => {
+      await engine.ingest({ session: SESSION, messages: takeArrivals(200) });
+      await engine.compact({ conversationId: 1, budgetTokens: 8_000 });
+      const context = await engine.assemble({ conversationId: 1, budgetTokens: 8_000 });
+      const tokens = context?.estimatedTokens ?? Number.POSITIVE_INFINITY;
+      return {
+        found: `${calls} calls at a cap of 0; the context has ${tokens} of 8000 tokens`,
+        holds: calls === 0 && tokens <= 8_000,
+      };
+    },
+    { complete, config: { spendMaxTokensPerDay: 0 } },
+  );
+};
+
+/** A text, and words of it as somebody would type them. */
+const PROBES = [
+  ["我们决定把温室的窗户换成双层玻璃", "双层玻璃"],
+  ["サーバーの設定ファイルを更新しました", "設定ファイル"],
+  ["배송 일정이 다음 주로 변경되었습니다", "배송 일정"],
+  ["เราจะย้ายเซิร์ฟเวอร์ในวันพรุ่งนี้", "ย้ายเซิร์ฟเวอร์"],
+  ["The launch went well 🚀 and the cake 🎂 was good", "🎂"],
+  ["请检查 parseConfigFile 函数的返回值", "parseConfigFile"],
+  ["Die Straßenbahn fährt über die Brücke", "strassenbahn brucke"],
+  ["The carriers were delivering the parcels", "carrier delivers parcel"],
+] as const;
+
+export const languages: Measure = () =>
+  withEngine(async (engine) => {
+    await engine.ingest({ session: SESSION, messages: takeArrivals(400) });
+    await engine.ingest({ session: SESSION, messages: PROBES.map(([text], at) => say(`probe${at}`, text)) });
+    const ranks = await Promise.all(
+      PROBES.map(async ([text, query]) => {
+        const { hits } = await engine.search({ query, limit: 10 });
+        const bodies = await Promise.all(hits.map(({ messageId }) => engine.readMessage({ messageId })));
+        return bodies.findIndex((body) => body !== null && Buffer.from(body.bytes).toString().includes(text));
+      }),
+    );
+    const first = ranks.filter((rank) => rank === 0).length;
+    return {
+      found: `${first} of ${PROBES.length} probes are the first hit, without vectors`,
+      holds: first === PROBES.length,
+    };
+  });
+
+export const forgetting: Measure = () =>
+  withEngine(async (engine, folder) => {
+    const secret = "zqmarmaladeanchor";
+    await engine.ingest({ session: SESSION, messages: takeArrivals(200) });
+    const { results } = await engine.ingest({
+      session: SESSION,
+      messages: [say("x", `The word is ${secret}.`), say("y", `${secret}, again.`)],
+    });
+    await engine.compact({ conversationId: 1, budgetTokens: 2_000, force: true });
+    const before = countFilesWith(folder.path, secret);
+    const messageIds = results.map(({ messageId }) => messageId);
+    const { plan } = await engine.forget({ messageIds, reason: "asked" });
+    await engine.backup({ path: folder.file("backup.db") });
+    const { hits } = await engine.search({ query: secret, limit: 10 });
+    const after = countFilesWith(folder.path, secret);
+    return {
+      found: `in ${before} files before, ${after} files after, a later backup included; ${hits.length} hits; the receipt names ${plan.messageIds.length} messages`,
+      holds: before > 0 && after === 0 && hits.length === 0 && plan.messageIds.length === 2,
+    };
+  });
+
+const countFilesWith = (folder: string, text: string): number =>
+  readdirSync(folder, { recursive: true, withFileTypes: true }).filter(
+    (entry) => entry.isFile() && readFileSync(`${entry.parentPath}/${entry.name}`).includes(text),
+  ).length;
+
+export const owners: Measure = () =>
+  withEngine(async (engine) => {
+    const stranger = { key: "agent:other:attic", id: "attic", owner: "other" };
+    const { results } = await engine.ingest({
+      session: stranger,
+      messages: [say("x", "The safe opens with 9999.")],
+    });
+    await engine.ingest({ session: SESSION, messages: [say("a", "Where is the safe?")] });
+    const { messageId = 0 } = results[0] ?? {};
+    const scopes = [{}, { allConversations: true }, { conversationId: 1 }, { owner: "other" }];
+    const tries = scopes.flatMap((scope) => [
+      () => engine.grep({ session: SESSION, pattern: "9999", ...scope }),
+      () => engine.grep({ session: SESSION, pattern: "99+", mode: "regex", ...scope }),
+      () => engine.describe({ session: SESSION, id: `msg_${messageId}`, ...scope }),
+      () => engine.ask({ session: SESSION, prompt: "What opens the safe?", ...scope }),
+    ]);
+    let seen = 0;
+    for (const attempt of tries) {
+      // A refusal is an answer, too; what counts is whether the text is in it.
+      const told = await attempt().then((result) => JSON.stringify(result), String);
+      if (told.includes("opens with")) seen += 1;
+    }
+    return { found: `${tries.length} attempts, ${seen} saw the row`, holds: seen === 0 };
+  });
+
+const BAD_CONFIGS = [
+  { leafChunkTokens: 1_000 },
+  { freshTailMaxTokens: 0 },
+  { contextThreshold: 7 },
+  { leafMinFanout: -1 },
+  { leafChunkTokens: 1_000, leafTargetTokens: 1_000, condensedMinFanoutHard: 5 },
+];
+
+/** Read as a host's settings are: what cannot work goes back to its default, with a line that says so. */
+export const settings: Measure = async () => {
+  const corrected = BAD_CONFIGS.filter((config) => {
+    const { replaced } = resolveSettings({ env: {}, config, tolerant: true, replaceConflicts: true });
+    const keys = new Set(replaced.map(({ key }) => key));
+    return (
+      Object.keys(config).every((key) => keys.has(key)) && replaced.every(({ message }) => message !== "")
+    );
+  }).length;
+  return {
+    found: `${corrected} of ${BAD_CONFIGS.length} corrected, each value with a line that says so`,
+    holds: corrected === BAD_CONFIGS.length,
+  };
+};
+
+export const interchange: Measure = () =>
+  withEngine(async (engine, folder) => {
+    await importTranscript({ engine, path: SAMPLE });
+    const again = await importTranscript({ engine, path: SAMPLE });
+    await engine.compact({ conversationId: 1, budgetTokens: 32_000 });
+    const [out, back] = [folder.file("out.lcmx"), folder.file("back.lcmx")];
+    const second = folder.file("second.db");
+    const history = { database: second, path: out, largeFileThresholdTokens: 25_000 };
+    await exportConversations({ database: folder.file("lcm.db"), format: "archive", out });
+    await importHistory("archive", history);
+    const twice = await importHistory("archive", history);
+    await exportConversations({ database: second, format: "archive", out: back });
+    const isSame = readFileSync(out).equals(readFileSync(back));
+    return {
+      found: `second import of a transcript: ${again.imported} new; of an archive: ${twice.imported} new; exported again: ${isSame ? "the same bytes" : "other bytes"}`,
+      holds: again.imported === 0 && twice.imported === 0 && isSame,
+    };
+  });

@@ -1,0 +1,40 @@
+/**
+ * The things that this project says it can prove, each with its number, in a short form of a few minutes. `docs/reliability.md` has them with
+ * the commands that measure more. Times depend on the machine; what is judged are counts and ratios of one run.
+ *
+ * `npm run bench -- reliability [--full] [--only 3]`; `--full` takes hours: a million events, and thousands of contexts.
+ */
+import { showProgress } from "./history.ts";
+import type { BenchResult } from "./report.ts";
+import * as items from "./reliability-items.ts";
+import type { Measure } from "./reliability-items.ts";
+
+/** By the numbers of the page. 8 has a benchmark of its own (`prefix`), and 13 needs a host (`npm run test:hosts`). */
+const ITEMS: readonly (readonly [number, string, Measure])[] = [
+  [1, "nothing is stored twice", items.replay],
+  [2, "a kill loses nothing", items.kills],
+  [3, "ten processes, one archive", items.crowd],
+  [3, "the host's thread goes on", items.stall],
+  [4, "size hardly matters", items.sizes],
+  [5, "no request is refused", items.cuts],
+  [6, "models in trouble", items.models],
+  [7, "the cap on spending", items.cap],
+  [9, "scripts and languages", items.languages],
+  [10, "forgetting", items.forgetting],
+  [11, "other agents' rows", items.owners],
+  [12, "settings that cannot work", items.settings],
+  [14, "imports and exports", items.interchange],
+];
+
+export async function run(args: readonly string[]): Promise<BenchResult> {
+  const isFull = args.includes("--full");
+  const only = args.includes("--only") ? Number(args[args.indexOf("--only") + 1]) : null;
+  const rows: Record<string, string | number>[] = [];
+  for (const [number, what, measure] of ITEMS.filter(([at]) => only === null || at === only)) {
+    showProgress(what);
+    const { found, holds } = await measure(isFull);
+    rows.push({ number, what, found, holds: holds ? "yes" : "NO" });
+  }
+  if (rows.some(({ holds }) => holds === "NO")) process.exitCode = 1;
+  return { name: "What is proven, in short", rows };
+}
