@@ -45,6 +45,7 @@ export { planSaveGuard } from "./archive/guards.ts";
 export { EVENT_KIND } from "./archive/identity.ts";
 export { planNoteImported } from "./archive/imports.ts";
 export { LABEL_COLUMNS, planLabel } from "./archive/labels.ts";
+export { mayBeBookkeeping } from "./message/bookkeeping.ts";
 export { readOwnTime } from "./message/normalize.ts";
 export {
   planForkItems,

@@ -8,6 +8,7 @@ export type { BatchPreparer, PackedPrepared, PrepareAhead } from "./bulk/index.t
 export { Redaction } from "./engine/redaction.ts";
 export { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
 export { readCallArguments } from "./message/blocks.ts";
+export { BOOKKEEPING_TYPES } from "./message/bookkeeping.ts";
 export { checkSession, findNameProblem, isTime } from "./message/check-arrival.ts";
 export { asBuffer, findRoot, iterateElements, mapMembers } from "./message/json-spans.ts";
 export { viewMessage } from "./message/normalize.ts";

@@ -2,6 +2,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeTemporaryDirectory } from "@lossless/testkit";
+import {
+  CLAUDE_CODE_FOUND,
+  readClaudeCodeLines,
+  searchClaudeCodeLines,
+} from "@lossless/testkit/older-archive.ts";
 import { openTestEngine, readStoredLines } from "@lossless/testkit/session-archive.ts";
 import { encodeBody } from "@lossless/core/formats";
 import { importTranscript } from "@lossless/interchange";
@@ -39,4 +44,18 @@ test("counts them, and what they take when they are compressed as the archive do
   // Nothing of it is left out for that.
   expect((await readStoredLines(engine, conversationId ?? 0)).map(({ text }) => text)).toContain(besides[1]);
   expect((await importTranscript({ engine, path })).housekeeping?.lines).toBe(0);
+});
+
+test("what is only a copy of what was sent is kept as it was, and no search finds it", async () => {
+  const path = join(makeTemporaryDirectory(), "b7c1.jsonl");
+  const lines = readClaudeCodeLines();
+  writeFileSync(path, `${lines.join("\n")}\n`);
+  const engine = await openTestEngine();
+  const { conversationId } = await importTranscript({ engine, path });
+  expect(await searchClaudeCodeLines(engine)).toEqual(CLAUDE_CODE_FOUND);
+  const stored = await readStoredLines(engine, conversationId ?? null);
+  expect(stored.map(({ text }) => text)).toEqual(lines);
+  expect((await engine.verify()).problems).toEqual([]);
+  // Who has its id can read it.
+  expect(JSON.stringify(await engine.describe({ id: "msg_5" }))).toContain("zeppelin");
 });

@@ -16,6 +16,8 @@ import * as owners from "./migrations/0003-owners.ts";
 interface Migration {
   readonly version: number;
   readonly sql: string;
+  /** Changes rows of an archive that was there before, when the schema is the newest one; in the same transaction. */
+  readonly finish?: (sql: WriteSql) => Promise<void>;
 }
 
 /** A migration with the tables of one more part of the adapter. */
@@ -82,6 +84,7 @@ async function upgrade(
     if (missing.length === 0) return;
     const steps = [CREATE_VERSION, ...missing.map((migration) => migration.sql), setVersion(known)];
     sql.post(...steps.map((step) => statement(step)));
+    if (from > 0) for (const { finish } of missing) await finish?.(sql);
     await onUpgraded?.(sql);
   });
 }

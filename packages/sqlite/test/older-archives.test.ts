@@ -4,8 +4,12 @@ import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import {
+  CLAUDE_CODE_FOUND,
   listArchiveVersions,
   readArchiveMessages,
+  readClaudeCodeLines,
+  searchClaudeCodeLines,
+  writeClaudeCodeArchive,
   writeOlderArchive,
 } from "@lossless/testkit/older-archive.ts";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -129,5 +133,26 @@ test("an edit that somebody made before an upgrade is still found after it", asy
     "seal",
     "conversation 1",
   ]);
+  await engine.close();
+});
+
+test("books of a host's requests that were indexed are kept, and found by no search after an upgrade", async () => {
+  using folder = makeTemporaryFolder();
+  const database = folder.file("lcm.db");
+  writeClaudeCodeArchive(database);
+  const upgraded = await openEngine({ database, thread: false });
+  expect(await upgraded.verify()).toMatchObject({ problems: [] });
+  await upgraded.close();
+  expect(query(database, "SELECT message_id FROM index_pending")).toEqual([]);
+  // The next program finds them indexed, with no terms.
+  const engine = await openEngine({ database, thread: false });
+  expect((await engine.status()).index).toEqual({ kind: "ready", messages: 10, pending: 0 });
+  expect((await engine.verify()).problems).toEqual([]);
+  expect(await searchClaudeCodeLines(engine)).toEqual(CLAUDE_CODE_FOUND);
+  const lines = readClaudeCodeLines();
+  for (const [index, line] of lines.entries()) {
+    const body = await engine.readMessage({ messageId: index + 1 });
+    expect(Buffer.from(body?.bytes ?? []).toString()).toBe(line);
+  }
   await engine.close();
 });

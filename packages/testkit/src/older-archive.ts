@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { gunzipSync } from "node:zlib";
+import type { Engine } from "@lossless/core";
 
 const FOLDER = join(import.meta.dirname, "../archives");
 
@@ -48,6 +49,37 @@ export function readArchiveMessages(): ArchiveBatch[] {
 
 function unpack(name: string, path: string): void {
   writeFileSync(path, gunzipSync(readFileSync(join(FOLDER, name))), { mode: 0o600 });
+}
+
+/** The lines of a session of Claude Code, with books of its requests between them. */
+export const readClaudeCodeLines = (): string[] =>
+  readFileSync(join(FOLDER, "claude-code.jsonl"), "utf8").trimEnd().split("\n");
+
+/** What each way of searching finds in these lines, where they are the only messages, and what it should: no copies, and a prompt that waited. */
+export async function searchClaudeCodeLines(engine: Engine): Promise<Record<string, string[]>> {
+  const found: Record<string, string[]> = {};
+  for (const mode of ["full_text", "regex"] as const)
+    for (const pattern of ["Kestrel", "tide", "zeppelin", "pilot"]) {
+      const { hits } = await engine.grep({ pattern, mode, scope: "messages", includeRecall: true });
+      found[`${mode} ${pattern}`] = hits.map(({ id }) => id).toSorted();
+    }
+  return found;
+}
+
+export const CLAUDE_CODE_FOUND: Readonly<Record<string, string[]>> = {
+  "full_text Kestrel": ["msg_2", "msg_7"],
+  "full_text tide": ["msg_2"],
+  "full_text zeppelin": [],
+  "full_text pilot": ["msg_1"],
+  "regex Kestrel": ["msg_2", "msg_7"],
+  "regex tide": ["msg_2"],
+  "regex zeppelin": [],
+  "regex pilot": ["msg_1"],
+};
+
+/** Schema 21, into which these lines were imported: the books were indexed then. */
+export function writeClaudeCodeArchive(path: string): void {
+  unpack("schema-21-claude-code.db.gz", path);
 }
 
 /**

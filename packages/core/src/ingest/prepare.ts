@@ -123,8 +123,8 @@ function toPreparedPart({ type, at, length, toolCallId, toolName }: PartView): P
  * words ten thousand times, and searching files reads it line by line anyway.
  */
 function indexTerms(view: MessageView, shown: MessageView, spelling: SpelledSink | null): IndexTerms {
-  const whole = encodeForIndex(searchText(view), spelling);
-  if (shown === view) return whole;
+  const whole = encodeForIndex(view.isBookkeeping ? "" : searchText(view), spelling);
+  if (shown === view || view.isBookkeeping) return whole;
   const around = encodeForIndex(searchText(shown));
   return {
     words: addMissing(around.words, whole.words),

@@ -6,10 +6,10 @@
  */
 import { isTime } from "./check-arrival.ts";
 import type { MessageView, ModelIdentity, PartView, ReportedUsage, Role } from "../model/message.ts";
-import { holdsRestartFrame, RESTART_TOOL } from "../model/restart-frame.ts";
 import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import type { Writable } from "./writable.ts";
 import { blockKind } from "./block-kinds.ts";
+import { isBookkeeping } from "./bookkeeping.ts";
 import {
   makeReasoningPart,
   makeTextPart,
@@ -52,7 +52,8 @@ export function viewParsed(arrival: Uint8Array, value: JsonObject): MessageView 
 function viewRoot(bytes: Buffer, root: Located): MessageView {
   const source: JsonSource = { bytes, noted: [] };
   const found = isObject(root.value) ? findMessage(source, root.value, root) : null;
-  return found ? viewFound(source, found, root.value as JsonObject) : viewNoMessage(source, root);
+  const view = found ? viewFound(source, found, root.value as JsonObject) : viewNoMessage(source, root);
+  return isBookkeeping(root.value) ? { ...view, isBookkeeping: true } : view;
 }
 
 /** A part for whoever sends it on: with its block as it was parsed, and no place in the bytes. */
@@ -106,7 +107,7 @@ function viewFound(source: JsonSource | null, found: FoundMessage, envelope: Jso
   const view: Writable<MessageView> = {
     role: found.role === "user" && holdsOnlyResults(message) ? "tool" : found.role,
     rawRole: found.rawRole,
-    parts: numberParts(markCopies(readDrafts(source, found), envelope)),
+    parts: numberParts(readDrafts(source, found)),
     isMessage: true,
   };
   const createdAt = readTime(message) ?? readTime(envelope);
@@ -122,14 +123,6 @@ function viewFound(source: JsonSource | null, found: FoundMessage, envelope: Jso
   if (stopReason !== undefined) view.stopReason = stopReason;
   return view;
 }
-
-/** Claude Code keeps copies of what it sent to the model. One that holds a frame of ours has nothing that is not stored elsewhere. */
-const COPY_TYPE = "api-request-blob";
-
-const markCopies = (parts: PartDraft[], envelope: JsonObject): PartDraft[] =>
-  envelope["type"] === COPY_TYPE
-    ? parts.map((part) => (holdsRestartFrame(part.text) ? { ...part, toolName: RESTART_TOOL } : part))
-    : parts;
 
 function readDrafts(source: JsonSource | null, found: FoundMessage): PartDraft[] {
   if (found.shape === "message") return readMessageParts(source, found, found.role);
@@ -338,12 +331,28 @@ function firstCount(object: JsonObject, ...keys: readonly string[]): number | un
   return undefined;
 }
 
-/** The readable text of an arrival, as the index holds it, without the work for everything else in a view; parts can be left out. */
+/** The readable text of an arrival, without the work for everything else in a view; parts can be left out. */
+export function readText(arrival: Uint8Array | string, skipped: ReadonlySet<number> = NO_PARTS): string {
+  return readRootText(arrival, parseArrival(arrival), skipped);
+}
+
+/** The same as searches see it: a line that only keeps the books of its host has nothing to be found by. */
 export function readSearchText(
   arrival: Uint8Array | string,
   skipped: ReadonlySet<number> = NO_PARTS,
 ): string {
-  const root = typeof arrival === "string" ? parseText(arrival) : parseRoot(asBuffer(arrival));
+  const root = parseArrival(arrival);
+  return isBookkeeping(root?.value) ? "" : readRootText(arrival, root, skipped);
+}
+
+const parseArrival = (arrival: Uint8Array | string): Located | null =>
+  typeof arrival === "string" ? parseText(arrival) : parseRoot(asBuffer(arrival));
+
+function readRootText(
+  arrival: Uint8Array | string,
+  root: Located | null,
+  skipped: ReadonlySet<number>,
+): string {
   const found = root && isObject(root.value) ? findMessage(null, root.value, root) : null;
   const drafts = found ? readDrafts(null, found) : [];
   // Blocks nobody knows are shown as they are written, which takes their places.
@@ -366,7 +375,7 @@ function parseText(text: string): Located | null {
   }
 }
 
-/** All readable text of a message, part by part: what the index holds. */
+/** All readable text of a message, part by part: what the index holds, unless it is bookkeeping. */
 export function searchText(view: { readonly parts: readonly Pick<PartView, "text">[] }): string {
   return view.parts
     .map((part) => part.text)

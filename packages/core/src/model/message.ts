@@ -60,6 +60,8 @@ export interface MessageView {
   readonly stopReason?: string;
   /** False for a line that is no message (a header, a model change, an unreadable line). */
   readonly isMessage: boolean;
+  /** The line only keeps the books of its host: searches never find it. */
+  readonly isBookkeeping?: true;
 }
 
 /** Reasons an item is kept out of the context. Stored as a bit mask; never a reason to delete. */

@@ -24,9 +24,6 @@ export function isRestartFrame(text: string): boolean {
   return end > 0 && BEFORE.test(text.slice(0, start)) && AFTER.test(text.slice(end + CLOSING.length));
 }
 
-/** Whether a text holds such a frame, among other things. */
-export const holdsRestartFrame = (text: string): boolean => text.includes(OPENING);
-
 /** @example renderRestartFrame({ "as-of": "2026-02-14 11:02 UTC" }, "…") */
 export function renderRestartFrame(attributes: Readonly<Record<string, string>>, body: string): string {
   const written = Object.entries(attributes).map(([name, value]) => `${name}="${value}"`);

@@ -2,7 +2,7 @@
  * Opening one thing by its id: a summary with its neighbours in the graph, a large file in ranges of lines or bytes, a message or a range of
  * messages verbatim. What does not fit the token cap comes in pages; each page says how to get the next.
  */
-import { readSearchText } from "../message/normalize.ts";
+import { readText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId, isFileId, isSummaryId, parseMessageId } from "../model/ids.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
@@ -414,7 +414,7 @@ export function readScope({ scope }: Reach): Pick<RecallScope, "owner" | "conver
 /** As much of a message as a number of tokens pays for, from a place in its text on. */
 export function cutMessage(message: MessageText, textFrom: number, tokenCap: number): DescribedMessage {
   const { messageId, eventId, conversationId, seq, role, createdAt, tokens } = message;
-  const whole = readSearchText(message.bytes);
+  const whole = readText(message.bytes);
   const page = cutText(whole, textFrom, tokenCap);
   const textLeft = whole.length - page.from - page.text.length;
   return {

@@ -3,7 +3,7 @@
  * (snapshots, progress, titles) between them. Parallel tool calls fork the tree as well as edited prompts do, so that only
  * forks at prompts say which branch is the active one.
  */
-import { isObject, type JsonObject } from "@lossless/core/formats";
+import { BOOKKEEPING_TYPES, isObject, type JsonObject } from "@lossless/core/formats";
 
 import type { HiddenReason } from "@lossless/core";
 
@@ -21,15 +21,11 @@ import {
 
 /** Lines that often open a file and carry neither `uuid` nor `parentUuid`. */
 const HOUSEHOLD_TYPES: ReadonlySet<unknown> = new Set([
+  ...BOOKKEEPING_TYPES,
   "agent-name",
   "ai-title",
-  "api-request",
-  "api-request-blob",
-  "api-request-shape",
-  "atis-latch",
   "attachment",
   "bridge-session",
-  "cost-state",
   "custom-title",
   "file-history-snapshot",
   "last-prompt",
@@ -39,7 +35,6 @@ const HOUSEHOLD_TYPES: ReadonlySet<unknown> = new Set([
   "progress",
   "queue-operation",
   "summary",
-  "tools-used",
   "worktree-state",
 ]);
 

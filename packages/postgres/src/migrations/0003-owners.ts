@@ -11,6 +11,8 @@ import type { TableName } from "@lossless/core/ports";
 
 export const version = 3;
 
+export { takeOutBookkeeping as finish } from "./0003-bookkeeping.ts";
+
 const PENDING = `
 ALTER TABLE index_pending ADD COLUMN owner text COLLATE "C";
 UPDATE index_pending p SET owner = c.owner FROM messages m JOIN conversations c USING (conversation_id) WHERE m.message_id = p.message_id;

@@ -7,6 +7,7 @@
  */
 import { decodeBody, readOwnTime } from "@lossless/core/adapter";
 import type { Connection } from "../connection.ts";
+import { takeOutBookkeeping } from "../bookkeeping.ts";
 
 export const version = 22;
 
@@ -48,7 +49,7 @@ interface StoredLine {
   readonly is_cut: number;
 }
 
-/** After `sql`: marks the lines without a time of their own, and counts the first and last time again. */
+/** After `sql`: marks the lines without a time of their own, counts the first and last time again, and takes copies of prompts out of the index. */
 export function finish(connection: Connection, onProgress: (done: number, total: number) => void): void {
   const sessions = connection.all<{ session_ref: number }>(IMPORTED);
   for (const [index, { session_ref }] of sessions.entries()) {
@@ -57,6 +58,7 @@ export function finish(connection: Connection, onProgress: (done: number, total:
     onProgress(index + 1, sessions.length);
   }
   if (sessions.length > 0) connection.exec(RECOUNT);
+  takeOutBookkeeping(connection, onProgress);
 }
 
 function markLines(connection: Connection, sessionRef: number, conversationId: number): void {
