@@ -4,7 +4,16 @@ import type { Paint } from "./paint.ts";
 import type { TextLine } from "./wrapped-text.ts";
 
 /** What was found in a message or summary, as the hit shows it. */
-export type Sought = Pick<GrepHit, "snippet" | "ranges">;
+export interface Sought extends Pick<GrepHit, "snippet" | "ranges"> {
+  /** What other hits of the same search matched: a snippet need not hold every word. */
+  readonly words?: Iterable<string>;
+}
+
+/** What a snippet matches, in small letters. */
+export const listMatches = ({ snippet, ranges }: Pick<GrepHit, "snippet" | "ranges">): string[] =>
+  ranges
+    .map(({ start, end }) => snippet.slice(start, end).trim().toLowerCase())
+    .filter((word) => word !== "");
 
 export interface MarkedText {
   readonly lines: readonly TextLine[];
@@ -49,12 +58,8 @@ function markSought(lines: readonly TextLine[], sought: Sought, paint: Paint): M
   return { lines: marked, place };
 }
 
-function makePattern({ snippet, ranges }: Sought): RegExp | null {
-  const words = new Set(
-    ranges
-      .map(({ start, end }) => snippet.slice(start, end).trim().toLowerCase())
-      .filter((word) => word !== ""),
-  );
+function makePattern(sought: Sought): RegExp | null {
+  const words = new Set([...listMatches(sought), ...(sought.words ?? [])]);
   if (words.size === 0) return null;
   // The longest first: one word may begin with another.
   const sources = [...words].toSorted((a, b) => b.length - a.length).map(toSource);

@@ -103,6 +103,11 @@ describe("the hit of a search", () => {
     ]);
   });
 
+  test("is marked with what other hits of the same search matched", () => {
+    const marked = markWith({ snippet, ranges: [], words: ["pump"] }, paint)(toTextLines("a pump"));
+    expect(new WrappedText(marked.lines, 60).read(0, 1)).toEqual([`a ${paint.match("pump")}`]);
+  });
+
   test("is found in a line that fills many", () => {
     const wrapped = new WrappedText([{ text: `${"word ".repeat(100)}needle` }], 20);
     expect(wrapped.read(wrapped.find(0, 500), 1)).toEqual(["needle"]);
@@ -156,6 +161,7 @@ describe("on the screen", () => {
         },
       ],
     });
+    await writer.flushIndex();
   };
 
   test("a hit is in view and marked in the search, in the list of messages, and in the whole message", async () => {

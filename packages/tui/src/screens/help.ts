@@ -5,9 +5,9 @@ import type { Desk, Screen, Size } from "../screen.ts";
 
 const MORE: readonly KeyHelp[] = [
   { keys: "Ctrl-L", does: "read everything again" },
-  { keys: "Ctrl-Z", does: "back to the shell; fg returns" },
+  { keys: "Ctrl-Z", does: "the shell; fg returns" },
   { keys: "Ctrl-C", does: "quit at once" },
-  { keys: "wheel, click", does: "scroll, choose; again: open" },
+  { keys: "wheel, click", does: "scroll; choose, open" },
 ];
 
 const KEY_COLUMNS = 14;

@@ -10,6 +10,7 @@ import { renderRow, renderSpans, span, storedSpan, type Paint, type Span } from 
 import { joinPanes, splitPanes } from "../panes.ts";
 import { renderRowColumns } from "../row-columns.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
+import { listMatches, type Sought } from "../sought.ts";
 
 const KEYS: readonly KeyHelp[] = [
   { keys: "Enter", does: "open" },
@@ -149,6 +150,12 @@ export class SearchScreen implements Screen {
     return true;
   }
 
+  #toSought({ snippet, ranges }: GrepHit): Sought {
+    // Of an expression every hit may match something else.
+    const words = this.#isRegex ? [] : this.#hits.slice(0, PAGE).flatMap(listMatches);
+    return { snippet, ranges, words };
+  }
+
   async #open(): Promise<boolean> {
     const hit = this.#hits[this.#cursor.selected];
     const { engine, scope } = this.#desk.archive;
@@ -158,8 +165,8 @@ export class SearchScreen implements Screen {
     const conversation = await engine.readConversation({ ...scope, conversationId });
     if (conversation === null) return true;
     return hit.type === "message"
-      ? this.#desk.go.messages(conversation, hit.messageId, hit)
-      : this.#desk.go.graph(conversation, hit.summaryId, hit);
+      ? this.#desk.go.messages(conversation, hit.messageId, this.#toSought(hit))
+      : this.#desk.go.graph(conversation, hit.summaryId, this.#toSought(hit));
   }
 
   async settle(): Promise<void> {
@@ -196,7 +203,12 @@ export class SearchScreen implements Screen {
       {
         list: [...this.#renderHead(columns, paint), ...lines],
         title: hit === undefined ? "" : describeHit(hit, this.#desk.timezone),
-        detail: this.#text.render(this.#choosable(), panes.detail, paint, hit ?? null),
+        detail: this.#text.render(
+          this.#choosable(),
+          panes.detail,
+          paint,
+          hit === undefined ? null : this.#toSought(hit),
+        ),
       },
       paint,
     );
