@@ -116,6 +116,19 @@ describePostgres("migrating", (server) => {
       engine.ingest({ session: sessionOf(1), messages: [say(1, 90, "later")] }),
     );
     expect(await migrate(place)).toMatchObject({ conversations: 1, presentBefore: ALL - 1 });
+    await withEngine(database, async (engine) => {
+      const turn = { advancementKey: "another turn", baseTokens: 9_000 };
+      await engine.ingest({ session: sessionOf(1), messages: [], turn });
+      await engine.labelConversation({ conversationId: 2, name: "the orders" });
+      const next = { ...sessionOf(3), id: "s3 after a reset" };
+      await engine.ingest({ session: next, messages: [say(3, 200, "anew")] });
+      await engine.recordBoundary({ session: sessionOf(4), eventId: "reset", reason: "reset" });
+      await engine.ingest({ session: sessionOf(4), messages: [say(4, 200, "anew")] });
+    });
+    await migrate(place);
+    const grown = await exportBytes(database, "grown.lcmx");
+    expect(await exportBytes(place.to.database, "followed.lcmx")).toBe(grown);
+    expect(await migrate(place)).toMatchObject({ conversations: 0 });
     const other = folder.file("other.db");
     await migrate({ from: place.from, to: { database: other } });
     await withEngine(other, (engine) =>
@@ -125,6 +138,6 @@ describePostgres("migrating", (server) => {
     await expect(migrate(clash)).rejects.toThrow(/the target has these conversations already: agent:main:1/);
     const skipped = await migrate({ ...clash, skipExisting: true });
     expect(skipped).toMatchObject({ conversations: 1, messages: 1 });
-    expect(skipped.leftOut).toHaveLength(ALL);
+    expect(skipped.leftOut).toHaveLength(ALL + 1);
   });
 });

@@ -39,16 +39,16 @@ export function takeNew({ connection }: StoreContext, into: Intake, note: () => 
       refuseSessions(owner ?? refuse(), [sessionId]);
       return into.readSession(owner, sessionId);
     },
-    moveSessions: async (sessions, turns) => {
+    moveSessions: async (sessions, turns, follows) => {
       for (const [owner, some] of Map.groupBy([...sessions, ...turns], (row) => row.owner))
         refuseSessions(
           owner,
           some.map((row) => row.sessionId),
         );
       refuseIf(here.turns(turns.map(({ key }) => key)).length > 0);
-      await into.moveSessions(sessions, turns);
+      await into.moveSessions(sessions, turns, follows);
     },
-    openMoved: async (moved, nth, now) => {
+    openMoved: async (moved, nth, now, follows) => {
       const { owner, sessionKey, createdAt, placements } = moved;
       refuseSessions(
         owner,
@@ -56,7 +56,7 @@ export function takeNew({ connection }: StoreContext, into: Intake, note: () => 
       );
       refuseIf(here.conversationsBegun(owner, sessionKey, createdAt).length > 0);
       refuseIf(moved.archivedAt === null && here.active(owner, sessionKey) !== null);
-      const outcome = await into.openMoved(moved, nth, now);
+      const outcome = await into.openMoved(moved, nth, now, follows);
       if (outcome.kind === "opened") owners.set(outcome.conversationId, owner);
       return outcome;
     },

@@ -1,6 +1,7 @@
 /**
  * What surrounds the rows of a conversation that comes from another archive: its sessions, its place here, its summaries and its cover.
- * Rows that are here already are left as they are.
+ * Rows that are here already are left as they are. What is known about a conversation and its sessions stays as it is here, too, unless what is here
+ * follows the other archive (`follows`): then it becomes what it is there.
  */
 import { chainGenesis } from "../model/chain.ts";
 import { EngineError, must } from "../model/errors.ts";
@@ -34,11 +35,13 @@ function* inPieces<T>(all: readonly T[]): Generator<readonly T[], void> {
 export function* planMoveSessions(
   sessions: readonly MovedSession[],
   turns: readonly MovedTurn[],
+  follows = false,
 ): Plan<null> {
   const changes = new Changes();
   for (const owner of new Set([...sessions, ...turns].map((row) => row.owner))) {
     const isHere = (row: { readonly owner: string }): boolean => row.owner === owner;
-    const refs = yield* moveSessionsOf(changes, owner, sessions.filter(isHere), turns.filter(isHere));
+    const moved = { sessions: sessions.filter(isHere), turns: turns.filter(isHere), follows };
+    const refs = yield* moveSessionsOf(changes, owner, moved);
     yield* moveTurns(changes, turns.filter(isHere), refs);
   }
   return changes.done(null);
@@ -47,25 +50,44 @@ export function* planMoveSessions(
 function* moveSessionsOf(
   changes: Changes,
   owner: string,
-  sessions: readonly MovedSession[],
-  turns: readonly MovedTurn[],
+  {
+    sessions,
+    turns,
+    follows,
+  }: { sessions: readonly MovedSession[]; turns: readonly MovedTurn[]; follows: boolean },
 ): Asking<Map<string, number>> {
   const told = new Map(sessions.map((session) => [session.sessionId, session]));
   const refs = new Map<string, number>();
   for (const names of inPieces([...new Set([...sessions, ...turns].map((row) => row.sessionId))])) {
     yield* flush(changes);
     const [known, ids] = yield* together(read.sessions(owner, names), read.ids("sessions", names.length));
-    for (const row of known) refs.set(row.session_id, row.session_ref);
+    for (const row of known) {
+      refs.set(row.session_id, row.session_ref);
+      const now = follows ? told.get(row.session_id) : undefined;
+      if (now) changes.update("sessions", { session_ref: row.session_ref }, describeReading(now));
+    }
     for (const [i, name] of names.filter((sessionId) => !refs.has(sessionId)).entries()) {
       const ref = must(ids[i], "a number of sessions");
-      const { cursor = null, lastEventId = null, baseTokens = null } = told.get(name) ?? {};
-      const read = { cursor, last_event: lastEventId, base_tokens: baseTokens };
-      changes.insert("sessions", { ...describeSession(ref, owner, name), ...read });
+      changes.insert("sessions", {
+        ...describeSession(ref, owner, name),
+        ...describeReading(told.get(name)),
+      });
       refs.set(name, ref);
     }
   }
   return refs;
 }
+
+/** How far a session was read. */
+const describeReading = ({
+  cursor = null,
+  lastEventId = null,
+  baseTokens = null,
+}: Partial<MovedSession> = {}) => ({
+  cursor,
+  last_event: lastEventId,
+  base_tokens: baseTokens,
+});
 
 function* moveTurns(
   changes: Changes,
@@ -89,6 +111,7 @@ export function* planOpenMoved(
   moved: MovedConversation,
   nth: number | null,
   now: number,
+  follows = false,
 ): Plan<OpenMovedResult> {
   const changes = new Changes();
   const { owner, sessionKey, sessionId, createdAt, placements } = moved;
@@ -103,11 +126,27 @@ export function* planOpenMoved(
     read.ids("sessions", placements.length),
   );
   const known = nth === null ? undefined : same[nth];
+  const refs = new Map(sessions.map((row) => [row.session_id, row.session_ref]));
+  const free = sessionIds.values();
+  const openSession = (name: string): number => {
+    const found = refs.get(name);
+    if (found !== undefined) return found;
+    const ref = must(free.next().value, "a number of sessions");
+    refs.set(name, ref);
+    changes.insert("sessions", describeSession(ref, owner, name));
+    return ref;
+  };
   if (known) {
     const { conversation_id: conversationId, head_seq: rows } = known;
+    if (follows) {
+      const isOther = active !== null && active.conversation_id !== conversationId;
+      if (isOther && moved.archivedAt === null)
+        return changes.done({ kind: "conflict", reason: "another conversation of its family is active" });
+      const reason = yield* follow(changes, conversationId, moved, openSession);
+      if (reason !== null) return new Changes().done({ kind: "conflict", reason });
+    }
     return changes.done({ kind: "opened", conversationId, rows, archivedInstead: false });
   }
-  const refs = new Map(sessions.map((row) => [row.session_id, row.session_ref]));
   const reason = yield* findConflict(moved, refs);
   if (reason !== null) return changes.done({ kind: "conflict", reason });
   const isTaken = moved.archivedAt === null && active !== null;
@@ -120,17 +159,42 @@ export function* planOpenMoved(
     ...fromLabels(moved),
     head_chain: chainGenesis({ conversationId: id, owner, sessionKey, createdAt }),
   });
-  const free = sessionIds.values();
   for (const { sessionId: name, start, base } of placements) {
-    let ref = refs.get(name);
-    if (ref === undefined) {
-      refs.set(name, (ref = must(free.next().value, "a number of sessions")));
-      changes.insert("sessions", describeSession(ref, owner, name));
-    }
-    const placement = { session_ref: ref, start_position: start, conversation_id: id, base_position: base };
-    changes.insert("placements", placement);
+    const session_ref = openSession(name);
+    changes.insert("placements", {
+      session_ref,
+      start_position: start,
+      conversation_id: id,
+      base_position: base,
+    });
   }
   return changes.done({ kind: "opened", conversationId: id, rows: 0, archivedInstead: isTaken });
+}
+
+/** What is known about a conversation becomes what it is in the other archive. A reason why it cannot, or null. */
+function* follow(
+  changes: Changes,
+  conversationId: number,
+  moved: MovedConversation,
+  openSession: (name: string) => number,
+): Asking<string | null> {
+  const { owner, sessionKey: key, sessionId: session_id, archivedAt, archiveCause, placements } = moved;
+  const places = yield* together(
+    ...placements.map(({ sessionId: id }) => read.placements({ owner, key, id })),
+  );
+  for (const [i, { sessionId, start, base }] of placements.entries()) {
+    const session_ref = openSession(sessionId);
+    const there = places[i]?.placements.find((row) => row.start_position === start);
+    if (there && there.conversation_id !== conversationId)
+      return `session ${sessionId} is already stored, in conversation ${there.conversation_id}`;
+    const place = { conversation_id: conversationId, base_position: base };
+    if (there) changes.update("placements", { session_ref, start_position: start }, place);
+    else changes.insert("placements", { session_ref, start_position: start, ...place });
+  }
+  const archived = { archived_at: archivedAt, archive_cause: archiveCause };
+  const facts = { session_id, ...archived, ...pickOrigin(moved), ...fromLabels(moved) };
+  changes.update("conversations", { conversation_id: conversationId }, facts);
+  return null;
 }
 
 /** Events are known by their session; a session that is placed elsewhere would be stored twice. */

@@ -159,9 +159,18 @@ export interface TransferStore {
 export interface TransferIn {
   /** What `verify` would say of these conversations, as they are written so far. */
   proveMoved(conversationIds: readonly number[], derive: Derive): Promise<Problem[]>;
-  moveSessions(sessions: readonly MovedSession[], turns: readonly MovedTurn[]): Promise<void>;
+  moveSessions(
+    sessions: readonly MovedSession[],
+    turns: readonly MovedTurn[],
+    follows?: boolean,
+  ): Promise<void>;
   /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
-  openMoved(conversation: MovedConversation, nth: number | null, now: number): Promise<OpenMovedResult>;
+  openMoved(
+    conversation: MovedConversation,
+    nth: number | null,
+    now: number,
+    follows?: boolean,
+  ): Promise<OpenMovedResult>;
   moveRows(
     conversationId: number,
     rows: readonly MovedRow[],

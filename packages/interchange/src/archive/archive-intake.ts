@@ -33,6 +33,8 @@ export interface IntakeOptions {
   readonly since?: number | undefined;
   readonly derive: Derive;
   readonly now: number;
+  /** What is known about conversations and sessions that are there becomes what the records say; else it is left as it is. */
+  readonly follows?: boolean | undefined;
   /** Has its own when absent. */
   readonly importId?: string | undefined;
 }
@@ -144,7 +146,7 @@ export class ArchiveIntake {
   }
 
   async #open(record: Extract<ArchiveRecord, { record: "conversation" }>, lineNumber: number): Promise<void> {
-    const { owner, now } = this.#options;
+    const { owner, now, follows = false } = this.#options;
     const { record: _record, number: _number, summaries, ...stored } = record;
     const moved = owner === undefined ? stored : { ...stored, owner };
     const leftOut = this.#whyLeftOut(moved);
@@ -155,7 +157,7 @@ export class ArchiveIntake {
     const same = this.#stored.get(lineNumber);
     if (same) return this.#passOver(same);
     await this.#saveSessions(moved);
-    const outcome = await this.#store.openMoved(moved, nth, now);
+    const outcome = await this.#store.openMoved(moved, nth, now, follows);
     if (outcome.kind === "conflict")
       return this.#leaveOut("conflict", lineNumber, `conversation of ${moved.sessionKey}: ${outcome.reason}`);
     if (outcome.archivedInstead) {
@@ -165,7 +167,7 @@ export class ArchiveIntake {
     this.#conversationIds.push(outcome.conversationId);
     this.#current = { moved, conversationId: outcome.conversationId, present: outcome.rows, summaries };
     this.#storedSummaries = 0;
-    if (outcome.rows === 0) this.#changed.add(outcome.conversationId);
+    if (outcome.rows === 0 || follows) this.#changed.add(outcome.conversationId);
   }
 
   #whyLeftOut(moved: MovedConversation): string | null {
@@ -197,7 +199,7 @@ export class ArchiveIntake {
     const ids = new Set(moved.placements.map((placement) => placement.sessionId));
     const withOwner = <T extends { owner: string; sessionId: string }>(list: readonly T[]): T[] =>
       list.filter((entry) => ids.has(entry.sessionId)).map((entry) => ({ ...entry, owner: moved.owner }));
-    await this.#store.moveSessions(withOwner(this.#sessions), withOwner(this.#turns));
+    await this.#store.moveSessions(withOwner(this.#sessions), withOwner(this.#turns), this.#options.follows);
   }
 
   async #startFile({
@@ -276,6 +278,13 @@ export class ArchiveIntake {
     const [first] = rows;
     if (!first) return null;
     const stored = await this.#store.readMovedRows(conversationId, first.seq - 1, rows.length);
+    const erased = rows.findIndex((row, i) => isForgotten(row) && !isForgotten(stored[i]));
+    if (erased >= 0)
+      throw new EngineError(
+        "invalid_input",
+        `cannot import ${this.#options.path}: the message at row ${rows[erased]?.seq} of conversation ${conversationId} was forgotten there and is still stored here`,
+        { hint: "forget it here with lcm forget, or name an empty target; nothing was stored" },
+      );
     return rows.find((row, i) => !isSameRow(row, stored[i]))?.seq ?? null;
   }
 
@@ -341,6 +350,9 @@ export const nameConversation = ({
   createdAt,
 }: Pick<MovedConversation, "owner" | "sessionKey" | "createdAt">): string =>
   JSON.stringify([owner, sessionKey, createdAt]);
+
+const isForgotten = (row: MovedRow | undefined): boolean =>
+  row?.kind === "message" && row.forgottenAt !== null;
 
 function isSameRow(a: MovedRow, b: MovedRow | undefined): boolean {
   if (a.kind === "message" && b?.kind === "message")

@@ -103,14 +103,18 @@ async function makePlan(
 ): Promise<MigrationPlan> {
   const marks = ((await to?.listImports()) ?? []).filter((mark) => mark.source === name);
   const ours = new Set(marks.map(({ conversationId }) => conversationId));
-  const pairs = pairUp(await source.listMoved({}), (await to?.listMoved({})) ?? []);
-  const [taken, free] = split(pairs.all, (pair) =>
-    pair.target === null
-      ? pairs.isActive(pair.source)
-      : !ours.has(pair.target.conversationId) && pair.target.rows > 0,
+  const targets = (await to?.listMoved({})) ?? [];
+  const pairs = pairUp(await source.listMoved({}), targets);
+  const isOurs = ({ target }: Pair): boolean => target !== null && ours.has(target.conversationId);
+  const isActive = findActive(
+    targets,
+    pairs.filter((pair) => isOurs(pair)),
+  );
+  const [taken, free] = split(pairs, (pair) =>
+    pair.target === null ? isActive(pair.source) : !isOurs(pair) && pair.target.rows > 0,
   );
   if (taken.length > 0 && !skipExisting) throw refuse(name, taken);
-  const [present, missing] = split(free, (pair) => pair.target !== null && isAsFar(pair.source, pair.target));
+  const [present, missing] = await separate(source, to, free);
   const leftOut = taken.map((pair) => pair.source.sessionKey);
   return { missing, present, leftOut, importId: marks[0]?.importId ?? makeImportId() };
 }
@@ -150,7 +154,9 @@ class Migration {
         async (into) => {
           const { name: path, now } = this.#options;
           const seen = new Map(group.map(({ source, nth }) => [nameConversation(source), nth]));
-          const intake = new ArchiveIntake(into, { path, importId, derive: deriveMessage, now }, seen);
+          const follows = group.every(({ source, target }) => (target?.rows ?? 0) <= source.rows);
+          const how = { path, importId, derive: deriveMessage, now, follows };
+          const intake = new ArchiveIntake(into, how, seen);
           const read = emptyCounts();
           let lineNumber = 0;
           for await (const record of this.#read(group, read, (rows) =>
@@ -188,13 +194,11 @@ class Migration {
   /** Reads both sides again, beside each other. What the target has by now is looked up anew. */
   async #compare(pairs: readonly Pair[]): Promise<number> {
     const total = pairs.reduce((sum, { source }) => sum + source.rows, 0);
-    const found = pairUp(
-      pairs.map(({ source }) => source),
-      await this.#options.to.listMoved({}),
-    ).all;
+    const found = Map.groupBy(await this.#options.to.listMoved({}), nameConversation);
     let [records, done] = [0, 0];
-    for (const { source, target } of found) {
-      if (target === null) throw differ(source, "it is not there");
+    for (const { source, nth } of pairs) {
+      const target = found.get(nameConversation(source))?.[nth];
+      if (target === undefined) throw differ(source, "it is not there");
       records += await this.#compareOne(source, target, (rows) => this.#tell("compare", done + rows, total));
       done += source.rows;
     }
@@ -253,31 +257,65 @@ class Migration {
 const emptyCounts = (): ArchiveCounts => ({ conversations: 0, messages: 0, summaries: 0, files: 0 });
 
 /** Finds each conversation's counterpart, as an import would. */
-function pairUp(
-  sources: readonly ListedConversation[],
-  targets: readonly ListedConversation[],
-): { readonly all: Pair[]; readonly isActive: (source: ListedConversation) => boolean } {
+function pairUp(sources: readonly ListedConversation[], targets: readonly ListedConversation[]): Pair[] {
   const found = Map.groupBy(targets, nameConversation);
   const seen = new Map<string, number>();
-  const all = sources.map((source) => {
+  return sources.map((source) => {
     const identity = nameConversation(source);
     const nth = seen.get(identity) ?? 0;
     seen.set(identity, nth + 1);
     return { source, nth, target: found.get(identity)?.[nth] ?? null };
   });
+}
+
+/** Whether the target has another active conversation of the same family. One of ours that was archived in the source since will be archived there, too. */
+function findActive(
+  targets: readonly ListedConversation[],
+  ours: readonly Pair[],
+): (source: ListedConversation) => boolean {
   const nameKey = ({ owner, sessionKey }: ListedConversation): string => JSON.stringify([owner, sessionKey]);
-  const active = new Set(targets.filter(({ archivedAt }) => archivedAt === null).map(nameKey));
-  return { all, isActive: (source) => source.archivedAt === null && active.has(nameKey(source)) };
+  const ended = new Set(
+    ours.flatMap(({ source, target }) => (source.archivedAt === null ? [] : target?.conversationId)),
+  );
+  const isLasting = ({ archivedAt, conversationId }: ListedConversation): boolean =>
+    archivedAt === null && !ended.has(conversationId);
+  const active = new Set(targets.filter(isLasting).map(nameKey));
+  return (source) => source.archivedAt === null && active.has(nameKey(source));
+}
+
+/** Those that are in the target as they are in the source, as far as that is known without reading their rows; and the others. */
+async function separate(
+  source: Snapshot,
+  to: Store | null,
+  pairs: readonly Pair[],
+): Promise<[present: Pair[], missing: Pair[]]> {
+  if (to === null) return [[], [...pairs]];
+  const present = await to.withSnapshot(async (there) => {
+    const found = new Set<Pair>();
+    for (const pair of pairs)
+      if (pair.target !== null && (await isAsFar(source, pair.source, there, pair.target))) found.add(pair);
+    return found;
+  });
+  return split(pairs, (pair) => present.has(pair));
 }
 
 function split<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
   return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
 }
 
-const isAsFar = (source: ListedConversation, target: ListedConversation): boolean =>
-  source.rows === target.rows &&
-  source.summaries === target.summaries &&
-  source.foldRevision === target.foldRevision;
+async function isAsFar(
+  here: Snapshot,
+  source: ListedConversation,
+  there: Snapshot,
+  target: ListedConversation,
+): Promise<boolean> {
+  const describe = ({ conversationId: _id, lastAt: _lastAt, ...facts }: ListedConversation): string =>
+    renderRecord({ record: "conversation", number: 0, ...facts });
+  if (describe(source) !== describe(target)) return false;
+  const own = await here.readMovedSessions([source.conversationId]);
+  const other = await there.readMovedSessions([target.conversationId]);
+  return JSON.stringify(own) === JSON.stringify(other);
+}
 
 /** What comes over in one transaction. Of conversations that are told apart only by their order, each group has one. */
 function toGroups(pairs: readonly Pair[], groupRows: number): Pair[][] {
