@@ -158,7 +158,8 @@ describe("a forged archive", () => {
       expect([name, ["invalid_input", "usage", null].includes(code) ? null : code]).toEqual([name, null]);
       outcomes.set(String(code), (outcomes.get(String(code)) ?? 0) + 1);
     }
-    expect(outcomes.get("invalid_input")).toBeGreaterThan(10);
+    // Labels may be anything, so not every change is one too many.
+    expect(outcomes.get("invalid_input")).toBeGreaterThan(5);
     expect(outcomes.get("null")).toBeGreaterThan(3);
   });
 
