@@ -44,8 +44,11 @@ export type Entry = JsonEntry | BlockEntry | FileEntry;
 export function addEntry(text: string | null, entry: Entry, path: string): string {
   if (entry.kind === "file") return entry.text;
   if (entry.kind === "block") return addBlock(text, entry, path);
-  return addJson(text ?? "{}\n", entry, path);
+  return addJson(text === null || isBlankFile(text) ? "{}\n" : text, entry, path);
 }
+
+/** An empty file says as much as none. */
+const isBlankFile = (text: string): boolean => text.trim() === "";
 
 /** `original` is the file before we wrote it first, as far as that is known. Null when nothing of the file is left. */
 export function removeEntry(
@@ -56,7 +59,7 @@ export function removeEntry(
 ): string | null {
   if (entry.kind === "file") return text === entry.text ? null : text;
   if (entry.kind === "block") return removeBlock(text);
-  return removeJson(text, entry, original, path);
+  return isBlankFile(text) ? text : removeJson(text, entry, original, path);
 }
 
 function addJson(text: string, entry: JsonEntry, path: string): string {

@@ -2,11 +2,13 @@
  * The line that Claude Code shows below its prompt: whether the watcher runs, and when it last stored something. Plain `sh`: it is run every
  * few seconds, and starting Node takes longer than all of it. It reads the watcher's state file and writes nothing.
  */
+import { resolve } from "node:path";
 import { renderCommandLine } from "@lossless/core/doors";
 import { nameLocally } from "@lossless/core/formats";
 
 export function renderStatusLine(database: string): string {
-  const state = renderCommandLine([`${nameLocally(database)}.watch.json`]);
+  // The agent runs it in the folder of a project.
+  const state = renderCommandLine([`${resolve(nameLocally(database))}.watch.json`]);
   return `# Shows whether lossless-claw stores this machine's sessions. Written by lcm setup, which also removes it.
 exec 2>/dev/null
 state=

@@ -1,7 +1,7 @@
 /** The scripts that setup and the plugin bring, run by a real `sh`: they say what is true, and never fail. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { makeTemporaryDirectory } from "@lossless/testkit";
 import { expect, test } from "vitest";
 import { writeWatchState } from "../../src/index.ts";
@@ -48,6 +48,8 @@ test("the status line says whether the watcher runs, and when it last stored som
   const { pid } = spawnSync("true");
   state(pid, Date.now() - 26 * 3_600_000);
   expect(line()).toBe("lcm: not watching, stored 26 h ago; run lcm watch\n");
+  // It runs in any folder, wherever setup was run.
+  expect(renderStatusLine("lcm.db")).toContain(`read -r state <${resolve("lcm.db.watch.json")}\n`);
   writeFileSync(`${database}.watch.json`, '{"pid":');
   expect(line()).toMatch(/^lcm: /u);
 });

@@ -258,6 +258,19 @@ describe("what cannot be changed safely is refused, and left as it is", () => {
   });
 });
 
+test("an empty file is like none, and one that somebody emptied since stays empty", () => {
+  const request = prepare("claude-code", { ".claude.json": "" });
+  const path = join(request.home, ".claude.json");
+  apply(request);
+  expect(JSON.parse(readFileSync(path, "utf8"))).toHaveProperty("mcpServers.lossless");
+  remove(request);
+  expect(readFileSync(path, "utf8")).toBe("");
+  apply(request);
+  writeFileSync(path, "\n");
+  remove(request);
+  expect(readFileSync(path, "utf8")).toBe("\n");
+});
+
 test("an entry of somebody else under the same name is not taken out", () => {
   const request = prepare("claude-code", {
     ".claude.json": '{"mcpServers":{"lossless":{"command":"mine"}}}',

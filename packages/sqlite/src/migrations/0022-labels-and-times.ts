@@ -22,15 +22,15 @@ ALTER TABLE messages ADD COLUMN dated INTEGER NOT NULL DEFAULT 1;  -- 0: nobody 
 CREATE INDEX undated_messages ON messages (conversation_id) WHERE dated = 0;
 `;
 
-/** Sessions whose cursor an import wrote. */
-const IMPORTED =
-  "SELECT session_ref FROM sessions WHERE json_valid(cursor) AND json_type(cursor, '$.import') = 'text'";
+/** Sessions whose cursor an import wrote, and the conversations they are in. One walk for all: messages have no index by session. */
+const IMPORTED = `
+  SELECT DISTINCT session_ref, conversation_id FROM messages WHERE session_ref IN (
+    SELECT session_ref FROM sessions WHERE json_valid(cursor) AND json_type(cursor, '$.import') = 'text')`;
 const ROWS = `
   SELECT m.message_id, m.seq, m.created_at, m.body, m.encoding, c.created_at AS begun_at,
          EXISTS (SELECT 1 FROM message_parts p WHERE p.message_id = m.message_id AND p.type = 'payload') AS is_cut
   FROM messages m JOIN conversations c USING (conversation_id)
   WHERE m.session_ref = ?1 AND m.forgotten_at IS NULL AND m.seq > ?2 AND m.conversation_id = ?3 ORDER BY m.seq LIMIT ?4`;
-const PLACES = "SELECT DISTINCT conversation_id AS id FROM messages WHERE session_ref = ?";
 const RECOUNT = `
   UPDATE conversations SET
     first_at = (SELECT min(m.created_at) FROM messages m WHERE m.conversation_id = conversations.conversation_id AND m.dated = 1),
@@ -51,13 +51,12 @@ interface StoredLine {
 
 /** After `sql`: marks the lines without a time of their own, counts the first and last time again, and takes copies of prompts out of the index. */
 export function finish(connection: Connection, onProgress: (done: number, total: number) => void): void {
-  const sessions = connection.all<{ session_ref: number }>(IMPORTED);
-  for (const [index, { session_ref }] of sessions.entries()) {
-    for (const { id } of connection.all<{ id: number }>(PLACES, session_ref))
-      markLines(connection, session_ref, id);
-    onProgress(index + 1, sessions.length);
+  const imported = connection.all<{ session_ref: number; conversation_id: number }>(IMPORTED);
+  for (const [index, { session_ref, conversation_id }] of imported.entries()) {
+    markLines(connection, session_ref, conversation_id);
+    onProgress(index + 1, imported.length);
   }
-  if (sessions.length > 0) connection.exec(RECOUNT);
+  if (imported.length > 0) connection.exec(RECOUNT);
   takeOutBookkeeping(connection, onProgress);
 }
 
