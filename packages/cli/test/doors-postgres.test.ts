@@ -113,7 +113,7 @@ describePostgres("on an archive in PostgreSQL", async (server) => {
       onTestFinished(() => void spawnSync("tmux", ["-S", socket, "kill-server"]));
       const see = (text: RegExp): Promise<unknown> =>
         expect.poll(() => tmux("capture-pane", "-p", "-t", "main"), { interval: 200 }).toMatch(text);
-      await see(/lcm {2}Conversations[^]*\b60\b/);
+      await see(/lcm {2}Conversations[^]*TITLE[^]*Clawdia/);
       tmux("send-keys", "-t", "main", "Enter");
       await see(/following/);
       tmux("send-keys", "-t", "main", "q");
