@@ -200,12 +200,16 @@ const MOTIFS = [
   "[^",
 ];
 /** Characters of the shorter text. */
-const SIZE = 3_000;
+const SIZE = 6_000;
 const GROWTH = 8;
-/** Linear is 8, with a logarithm 9; a square is 64. */
-const MAX_RATIO = 26;
+/** Linear is 8, with a logarithm 9; a square is 64. Between them is room for what else the machine does. */
+const MAX_RATIO = 40;
+/** How often both are measured before the longer text is called slow. */
+const ROUNDS = 8;
 /** What is done by then is quick, whatever its shape. */
-const QUICK_MS = 15;
+const QUICK_MS = 60;
+/** Processor time is counted in steps of some milliseconds. */
+const LEAST_MS = 2;
 
 function measure(read: (text: string) => unknown, text: string): number {
   const before = process.threadCpuUsage();
@@ -220,11 +224,11 @@ function isSlow(read: (text: string) => unknown, motif: string): string | null {
   const [short, long] = [repeat(SIZE), repeat(SIZE * GROWTH)];
   let longest = Infinity;
   let shortest = Infinity;
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     longest = Math.min(longest, measure(read, long));
     if (longest <= QUICK_MS) return null;
     shortest = Math.min(shortest, measure(read, short));
-    if (longest <= MAX_RATIO * shortest) return null;
+    if (longest <= MAX_RATIO * Math.max(LEAST_MS, shortest)) return null;
   }
   return `${JSON.stringify(motif)}: ${shortest.toFixed(1)} ms, eight times as much: ${longest.toFixed(1)} ms`;
 }
