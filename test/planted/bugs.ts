@@ -233,7 +233,7 @@ export const BUGS: readonly PlantedBug[] = [
   {
     name: "a title keeps words of a forgotten message",
     file: "packages/core/src/archive/forget.ts",
-    find: `changes.update("conversations", { conversation_id: id }, { title: null });`,
+    find: `changes.update("conversations", { conversation_id: id }, { title: null, name: null });`,
     replace: ``,
     test: [
       CONTRACT,
