@@ -163,6 +163,17 @@ describe("a forged archive", () => {
     expect(outcomes.get("null")).toBeGreaterThan(3);
   });
 
+  test("is refused when a summary has no id, also one that nothing names", async () => {
+    const records = await readArchive();
+    const folder = makeTemporaryDirectory();
+    for (const summary of records.filter(({ record }) => record === "summary")) {
+      const forged = records.map((line) => (line === summary ? { ...line, summaryId: "" } : line));
+      expect(await importInto(openStore(makeTemporaryDirectory()), seal(folder, forged))).toBe(
+        "invalid_input",
+      );
+    }
+  });
+
   test("is refused, or verifies, when records are missing, doubled or in another order", async () => {
     const records = await readArchive();
     const random = makeRandom(5);

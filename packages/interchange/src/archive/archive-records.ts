@@ -287,7 +287,7 @@ function readLedger(entry: JsonObject): MovedLedger {
 function readSummary(entry: JsonObject): MovedSummary {
   const field = readerOf(entry);
   return {
-    summaryId: field.text("summaryId"),
+    summaryId: field.name("summaryId"),
     kind: field.oneOf("kind", ["leaf", "condensed"]),
     depth: field.number("depth"),
     state: field.oneOf("state", ["cover", "reserve", "prepared", "retired"]),
