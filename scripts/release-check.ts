@@ -250,7 +250,7 @@ async function checkTui(): Promise<string | void> {
         await setTimeout(50);
       }
     };
-    await see(/lcm {2}Conversations[\s\S]*1,276/);
+    await see(/lcm {2}Conversations[\s\S]*TITLE[\s\S]*Clawdia/);
     tmux("send-keys", "-t", "main", "Enter");
     await see(/following/);
     tmux("send-keys", "-t", "main", "q");
