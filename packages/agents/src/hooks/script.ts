@@ -10,7 +10,7 @@
  * A full spool keeps its oldest events, and the newest of each kind, written over the one before and counted: the shell can do that without
  * another process, and the newest event says where the session is now.
  */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { renderCommandLine } from "@lossless/core/doors";
 import { renderRestartFrame } from "@lossless/core/formats";
@@ -28,10 +28,6 @@ export function installHookScript(database: string, agent: HookAgent): void {
   for (const folder of [dirname(path), findSpoolFolder(database), findBundleFolder(database)])
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   writeFileSync(path, renderHookScript(database, agent), { mode: 0o600 });
-}
-
-export function removeHookScript(database: string, agent: HookAgent): void {
-  rmSync(findHookScript(database, agent), { force: true });
 }
 
 export const renderHookScript = (database: string, agent: HookAgent): string =>
