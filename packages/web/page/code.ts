@@ -1,43 +1,16 @@
-/** Code, coloured where a language is named; output of tools as it is; and changed lines. */
+/** Code and changed lines as elements, and texts that can be copied. */
+import { markUpCode, markUpDiff } from "@lossless/interchange/reading";
 import type { DiffLine } from "./api.ts";
-import { h, textNodes } from "./dom.ts";
-import type { Child } from "./dom.ts";
-import { colourCode } from "./highlight.ts";
+import { h, textNodes, toElement } from "./dom.ts";
 
-/** Fences name these for text that is no code. */
-const NO_CODE = /^(text|txt|plain|plaintext|output|log|console|)$/i;
+export const renderCode = (code: string, language: string, mark: RegExp | null): HTMLElement =>
+  toElement(markUpCode(code, language, mark));
 
-export function renderCode(code: string, language: string, mark: RegExp | null): HTMLElement {
-  const name = language.trim().split(/\s/)[0] ?? "";
-  const pieces: Child[] = NO_CODE.test(name)
-    ? textNodes(code, mark)
-    : colourCode(code).flatMap(({ kind, text }) =>
-        kind === "plain"
-          ? textNodes(text, mark)
-          : [h("span", { class: `code-${kind}` }, ...textNodes(text, mark))],
-      );
-  return h(
-    "pre",
-    { class: "code", tabindex: 0, "aria-label": name === "" ? "text" : `code, ${name}` },
-    h("code", {}, ...pieces),
-  );
-}
-
-const SIGNS = { same: " ", gone: "−", new: "+" } as const;
-
-export function renderDiff(
+export const renderDiff = (
   lines: readonly DiffLine[],
   label: string,
   mark: RegExp | null = null,
-): HTMLElement {
-  return h(
-    "pre",
-    { class: "code diff-text", tabindex: 0, "aria-label": label },
-    ...lines.map(({ kind, text }) =>
-      h("span", { class: `diff-${kind}` }, `${SIGNS[kind]} `, ...textNodes(text, mark), "\n"),
-    ),
-  );
-}
+): HTMLElement => toElement(markUpDiff(lines, label, mark));
 
 /** A button that copies a text, and says whether that worked. */
 export function renderCopy(label: string, read: () => string | Promise<string>): HTMLElement {

@@ -2,6 +2,8 @@
  * Building the page. Whatever was stored reaches it as text nodes and through nothing else: there is no way here to turn text into markup.
  * Characters that could reverse the reading direction or hide are shown by their number.
  */
+import { quoteText } from "@lossless/interchange/reading";
+import type { Markup, MarkupElement } from "@lossless/interchange/reading";
 
 export type Child = Node | string | number | null | undefined | false;
 type Attributes = Readonly<Record<string, string | number | boolean | undefined | ((event: Event) => void)>>;
@@ -52,36 +54,15 @@ export function fill(element: Element, ...children: readonly Child[]): void {
   element.replaceChildren(...toNodes(children));
 }
 
-/** Reverses the direction, or cannot be seen; joiners are part of how some languages and emoji are written. */
-const SNEAKY = /(?![\t\n\r\u200c\u200d])[\p{Cf}\p{Cc}]/gu;
-
 /** Stored text as nodes: what is sneaky is named, what was searched for is marked. */
-export function textNodes(text: string, mark: RegExp | null = null): Node[] {
-  return cut(text, SNEAKY).flatMap(({ text: piece, isHit }) => {
-    if (isHit)
-      return [h("span", { class: "sneaky", title: "a character that cannot be seen" }, nameCharacter(piece))];
-    if (mark === null) return [document.createTextNode(piece)];
-    return cut(piece, mark).map((part) =>
-      part.isHit ? h("mark", {}, part.text) : document.createTextNode(part.text),
-    );
-  });
-}
+export const textNodes = (text: string, mark: RegExp | null = null): Node[] =>
+  quoteText(text, mark).map(toNode);
 
-const nameCharacter = (text: string): string =>
-  `U+${(text.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+export const toElement = ({ name, attributes, children }: MarkupElement): HTMLElement =>
+  h(name, attributes, ...children.map(toNode));
 
-function cut(text: string, pattern: RegExp): { text: string; isHit: boolean }[] {
-  const pieces: { text: string; isHit: boolean }[] = [];
-  let end = 0;
-  for (const match of text.matchAll(pattern)) {
-    if (match[0] === "") continue;
-    if (match.index > end) pieces.push({ text: text.slice(end, match.index), isHit: false });
-    pieces.push({ text: match[0], isHit: true });
-    end = match.index + match[0].length;
-  }
-  if (end < text.length || pieces.length === 0) pieces.push({ text: text.slice(end), isHit: false });
-  return pieces;
-}
+const toNode = (markup: Markup): Node =>
+  typeof markup === "string" ? document.createTextNode(markup) : toElement(markup);
 
 /** Marks the words of a search, as far as they stand in a text as typed. */
 export function toMark(query: string): RegExp | null {

@@ -1,16 +1,21 @@
 /** One message as it is shown: who, when, how large, and its parts. What is long or machine-made is folded until somebody opens it. */
+import {
+  describeFile,
+  describeResult,
+  isShortDiff,
+  lineOf,
+  markUpText,
+  titleOf,
+} from "@lossless/interchange/reading";
 import { renderAction } from "./action-dialog.ts";
 import { readMessage, readPicture } from "./api.ts";
 import type { MessageDetail, MessageJson, PartJson } from "./api.ts";
 import { renderCode, renderCopy, renderDiff } from "./code.ts";
-import { h, textNodes } from "./dom.ts";
+import { h, textNodes, toElement } from "./dom.ts";
 import { formatBytes, formatCount, formatTime } from "./format.ts";
-import { splitFences } from "./highlight.ts";
-import { MAX_MARKDOWN, renderMarkdown } from "./markdown.ts";
 import { toMarkdown } from "./message-markdown.ts";
 import { whenRead } from "./view.ts";
 
-const PREVIEW_CHARS = 110;
 /** Plain text longer than this is folded to its begin. */
 const FOLD_CHARS = 3_000;
 
@@ -112,22 +117,17 @@ function renderPart(id: number, part: PartJson, options: PartOptions): HTMLEleme
     case "text":
       return renderText(part.text, mark, isWhole);
     case "reasoning":
-      return renderFolded("reasoning", "Reasoning", [part], mark);
+      return renderFolded("reasoning", [part], mark);
     case "tool_call":
       return renderCall(part, options);
     case "tool_result":
-      return renderFolded(
-        part.isError ? "result failed" : "result",
-        `${part.isError ? "Error of" : "Result of"} ${part.toolName ?? "a tool"}`,
-        [part],
-        mark,
-      );
+      return renderFolded(part.isError ? "result failed" : "result", [part], mark);
     case "image":
       return renderImage(id, part);
     case "file":
-      return h("div", { class: "file" }, ...textNodes(describeFile(part)));
+      return h("div", { class: "file" }, ...textNodes(describeFile(part, formatBytes)));
     case "other":
-      return renderFolded("other", "Something else", [part], mark);
+      return renderFolded("other", [part], mark);
   }
 }
 
@@ -136,17 +136,7 @@ function renderCall(part: PartJson, { mark, resultOf }: PartOptions): HTMLElemen
   const result = part.toolCallId === null ? undefined : resultOf?.(part.toolCallId);
   const kind = result?.isError === true ? "call failed" : "call";
   const parts = result === undefined ? [part] : [part, result];
-  return renderFolded(kind, part.toolName ?? "A tool", parts, mark);
-}
-
-/** What came back, in a few words. */
-function describeResult(result: PartJson): string {
-  const text = result.text.trim();
-  if (result.isError) return `error: ${text.split("\n", 1)[0]?.slice(0, 80) ?? ""}`;
-  if (text === "") return "no output";
-  const lines = text.split("\n").length;
-  const size = result.chars > result.text.length ? `${formatCount(result.chars)} characters` : null;
-  return size ?? (lines === 1 ? text.slice(0, 60) : `${formatCount(lines)} lines`);
+  return renderFolded(kind, parts, mark);
 }
 
 function renderText(text: string, mark: RegExp | null, isWhole: boolean): HTMLElement {
@@ -167,33 +157,22 @@ function renderText(text: string, mark: RegExp | null, isWhole: boolean): HTMLEl
 }
 
 /** Markdown, or running text and fenced code where it is too long for that. */
-export function renderBlocks(text: string, mark: RegExp | null): HTMLElement[] {
-  if (text.length <= MAX_MARKDOWN) return [renderMarkdown(text, mark)];
-  return splitFences(text).map((block) =>
-    block.kind === "text"
-      ? h("div", { class: "prose" }, ...textNodes(block.text, mark))
-      : renderCode(block.text, block.language, mark),
-  );
-}
+export const renderBlocks = (text: string, mark: RegExp | null): HTMLElement[] =>
+  markUpText(text, mark).map(toElement);
 
-function renderFolded(
-  kind: string,
-  title: string,
-  parts: readonly PartJson[],
-  mark: RegExp | null,
-): HTMLElement {
+function renderFolded(kind: string, parts: readonly PartJson[], mark: RegExp | null): HTMLElement {
   const [part, result] = parts as readonly [PartJson, PartJson?];
   const isHit = mark !== null && parts.some(({ text }) => text.search(mark) >= 0);
-  const isShort = (part.call?.diff?.length ?? DIFF_OPEN + 1) <= DIFF_OPEN;
+  const isShort = isShortDiff(part);
   const details = h(
     "details",
     { class: `part ${kind}`, open: isHit || isShort },
     h(
       "summary",
       {},
-      h("b", {}, ...textNodes(title)),
+      h("b", {}, ...textNodes(titleOf(part))),
       " ",
-      h("span", { class: "preview" }, ...textNodes(lineOf(part).slice(0, PREVIEW_CHARS), mark)),
+      h("span", { class: "preview" }, ...textNodes(lineOf(part), mark)),
       result && h("span", { class: "outcome" }, ...textNodes(describeResult(result), mark)),
     ),
   );
@@ -206,16 +185,6 @@ function renderFolded(
   details.addEventListener("toggle", fillIn);
   details.querySelector("summary")?.addEventListener("click", fillIn);
   return details;
-}
-
-/** Diffs of at most this many lines are open from the start. */
-const DIFF_OPEN = 30;
-
-/** The tool's own line; else the first of the text that does not repeat the tool's name. */
-function lineOf(part: PartJson): string {
-  if (part.call !== null && part.call.line !== "") return part.call.line;
-  const [first = "", second] = part.text.trimStart().split("\n", 2);
-  return first === part.toolName ? (second ?? "") : first;
 }
 
 const renderBody = (part: PartJson, mark: RegExp | null): HTMLElement =>
@@ -232,7 +201,7 @@ const renderResultLink = (part: PartJson): HTMLElement[] =>
     : [];
 
 function renderImage(id: number, part: PartJson): HTMLElement {
-  const name = describeFile(part);
+  const name = describeFile(part, formatBytes);
   if (!part.hasImage) return h("div", { class: "file" }, ...textNodes(name));
   const image = h("img", { alt: name });
   const show = (address: string): void => {
@@ -241,12 +210,4 @@ function renderImage(id: number, part: PartJson): HTMLElement {
   };
   void whenRead(readPicture(id, part.ordinal), show, (failure) => image.replaceWith(failure));
   return h("figure", {}, image, h("figcaption", { class: "faint" }, ...textNodes(name)));
-}
-
-function describeFile({ type, fileName, mimeType, payloadBytes, text }: PartJson): string {
-  const size = payloadBytes === null ? null : formatBytes(payloadBytes);
-  const words = [type === "image" ? "Image" : "File", fileName, mimeType, size].filter(
-    (word) => word !== null,
-  );
-  return fileName === null && text !== "" ? `${words.join(", ")}\n${text}` : words.join(", ");
 }

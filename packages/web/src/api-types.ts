@@ -10,7 +10,6 @@ import type {
   MessageCounts,
   MessageRow,
   Page,
-  PartView,
   SpendGroup,
   StatsGroup,
   StatsGrouping,
@@ -21,6 +20,7 @@ import type {
 } from "@lossless/core";
 import type { DoctorResult, Finding } from "@lossless/core/repair";
 import type { DiffLine } from "@lossless/core/doors";
+import type { ReadablePart } from "@lossless/interchange/parts";
 
 export type {
   AskResult,
@@ -78,14 +78,6 @@ export interface ConversationDetail {
   readonly resume: string | null;
 }
 
-/** A call of a tool, as people read it. */
-export interface CallJson {
-  /** What it acts on: a command, a path, a pattern. */
-  readonly line: string;
-  /** The lines it changes; null where it edits nothing. */
-  readonly diff: readonly DiffLine[] | null;
-}
-
 /** A request of the user and everything up to the next. */
 export interface TurnSum {
   readonly messageId: number;
@@ -94,21 +86,7 @@ export interface TurnSum {
   readonly tookMs: number;
 }
 
-export interface PartJson {
-  readonly ordinal: number;
-  readonly type: PartView["type"];
-  readonly text: string;
-  /** Length of the whole text. */
-  readonly chars: number;
-  readonly toolCallId: string | null;
-  readonly toolName: string | null;
-  readonly isError: boolean;
-  readonly mimeType: string | null;
-  readonly fileName: string | null;
-  readonly payloadBytes: number | null;
-  /** Whether its picture can be had. */
-  readonly hasImage: boolean;
-  readonly call: CallJson | null;
+export interface PartJson extends ReadablePart {
   /** The message a result is from, where it is shown with its call. */
   readonly ofMessage?: number;
 }

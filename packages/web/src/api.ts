@@ -3,6 +3,8 @@
  * from hearing the next one. Rows are handed on as the engine gives them; the page writes them as text, never as markup.
  */
 import { EngineError, isSummaryId, wordNote, wordStep } from "@lossless/core";
+import { readPicture } from "@lossless/interchange/parts";
+import type { Picture } from "@lossless/interchange/parts";
 import type {
   ConversationOrder,
   ConversationRow,
@@ -45,8 +47,7 @@ import { readTurns } from "./context-turns.ts";
 import { resumeCommand } from "./resume.ts";
 import { sumTurns } from "./turn-sums.ts";
 import { readFirstWords } from "./first-words.ts";
-import { readPicture, toMessageJson } from "./message-json.ts";
-import type { Picture } from "./message-json.ts";
+import { toMessageJson } from "./message-json.ts";
 import { MessagePages } from "./message-pages.ts";
 import { findFrom, Outlines, rowAt } from "./outline.ts";
 import { ANY_ID, readNumber, readWord } from "./query.ts";

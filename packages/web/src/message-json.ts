@@ -1,12 +1,10 @@
 /**
  * A message as the page shows it: its row and its parts as text. Long parts are cut, so that a page of fifty messages stays small whatever
- * was pasted into one of them; a single message is given whole. Images are given as bytes of their own, by a few types that a browser
- * shows and never runs.
+ * was pasted into one of them; a single message is given whole. Images are given as bytes of their own.
  */
-import type { MessageBody, MessageView, PartView } from "@lossless/core";
-import { isObject } from "@lossless/core/doors";
-import type { MessageJson, PartJson } from "./api-types.ts";
-import { readCall } from "./tool-call.ts";
+import type { MessageBody, MessageView } from "@lossless/core";
+import { readPart } from "@lossless/interchange/parts";
+import type { MessageJson } from "./api-types.ts";
 
 export function toMessageJson(
   { row, parts, bytes, view }: MessageBody & { readonly view: MessageView },
@@ -16,7 +14,7 @@ export function toMessageJson(
     id: row.messageId,
     row,
     model: view.model?.model ?? null,
-    parts: view.parts.map((part) => toPartJson(bytes, part, maxChars)),
+    parts: view.parts.map((part) => readPart(bytes, part, maxChars)),
     fileIds: [...new Set(parts.flatMap((part) => part.fileId ?? []))],
     problem: null,
   };
@@ -24,76 +22,4 @@ export function toMessageJson(
 
 export function toUnreadable(id: number, problem: string): MessageJson {
   return { id, row: null, model: null, parts: [], fileIds: [], problem };
-}
-
-function toPartJson(bytes: Uint8Array, part: PartView, maxChars: number): PartJson {
-  const mimeType = part.mimeType ?? null;
-  return {
-    ordinal: part.ordinal,
-    type: part.type,
-    text: part.text.slice(0, maxChars),
-    chars: part.text.length,
-    toolCallId: part.toolCallId ?? null,
-    toolName: part.toolName ?? null,
-    isError: part.isError ?? false,
-    mimeType,
-    fileName: part.fileName ?? null,
-    payloadBytes: part.payloadBytes ?? null,
-    hasImage: hasPicture(bytes, part),
-    call: part.type === "tool_call" ? readCall(parseBlock(bytes, part)) : null,
-  };
-}
-
-export interface Picture {
-  readonly mimeType: string;
-  readonly bytes: Buffer;
-}
-
-/** By how files of each type begin: what the message claims is not believed. No SVG, which can hold scripts. */
-const SIGNATURES: readonly (readonly [mimeType: string, hex: RegExp])[] = [
-  ["image/png", /^89504e470d0a1a0a/],
-  ["image/jpeg", /^ffd8ff/],
-  ["image/gif", /^474946383[79]61/],
-  ["image/webp", /^52494646.{8}57454250/],
-];
-
-/** The picture of a part, when there is one that may be shown. */
-export function readPicture(bytes: Uint8Array, part: PartView): Picture | null {
-  const data = findBase64(parseBlock(bytes, part));
-  const mimeType = findType(data);
-  return data === null || mimeType === null ? null : { mimeType, bytes: Buffer.from(data, "base64") };
-}
-
-const hasPicture = (bytes: Uint8Array, part: PartView): boolean =>
-  part.type === "image" &&
-  (part.payloadBytes ?? 0) > 0 &&
-  findType(findBase64(parseBlock(bytes, part))) !== null;
-
-/** The first bytes are enough. */
-function findType(data: string | null): string | null {
-  const head = Buffer.from((data ?? "").slice(0, 64), "base64").toString("hex");
-  return SIGNATURES.find(([, hex]) => hex.test(head))?.[0] ?? null;
-}
-
-function parseBlock(bytes: Uint8Array, { at, length }: PartView): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString("utf8")) as unknown;
-  } catch {
-    // Bytes that are no JSON hold neither a picture nor arguments.
-    return null;
-  }
-}
-
-/** Hosts put the data under `data`, `source.data`, `image_url.url`, …: the longest text that can be base64 is it. */
-function findBase64(block: unknown): string | null {
-  let best: string | null = null;
-  const pending: unknown[] = [block];
-  for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
-    if (typeof value === "string") {
-      const data = value.startsWith("data:") ? value.slice(value.indexOf(",") + 1) : value;
-      if (data.length > (best?.length ?? 15) && /^[A-Za-z0-9+/_=\r\n-]{16}/.test(data)) best = data;
-    } else if (Array.isArray(value)) pending.push(...value.slice(0, 100));
-    else if (isObject(value)) pending.push(...Object.values(value));
-  }
-  return best;
 }

@@ -13,7 +13,8 @@ const SOURCE = fileURLToPath(new URL("../page", import.meta.url));
 const BUILDS = fileURLToPath(new URL("../dist", import.meta.url));
 
 /** What the page is made from besides its own sources. */
-const SHARED = [fileURLToPath(new URL("context-diff.ts", import.meta.url))];
+const SHARED = fileURLToPath(new URL("context-diff.ts", import.meta.url));
+const READING = join(fileURLToPath(import.meta.resolve("@lossless/interchange/reading")), "..");
 
 /** Kept beside the newest build, for inspectors that were started before. */
 const OLD_BUILDS = 2;
@@ -31,7 +32,8 @@ export async function ensurePage(): Promise<string> {
 
 async function hashSources(): Promise<string> {
   const own = (await listFolder(SOURCE, true)).filter((name) => /\.(ts|css|html|svg)$/.test(name)).sort();
-  const paths = [...own.map((name) => join(SOURCE, name)), ...SHARED];
+  const reading = (await listFolder(READING)).map((name) => join(READING, name)).sort();
+  const paths = [...own.map((name) => join(SOURCE, name)), SHARED, ...reading];
   const texts = await Promise.all(paths.map((path) => readFile(path, "utf8")));
   return hash("sha256", JSON.stringify([own, texts])).slice(0, 16);
 }

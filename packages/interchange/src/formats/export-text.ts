@@ -10,6 +10,8 @@ import type { ListedConversation, Snapshot, Store } from "@lossless/core/ports";
 
 import { readMessages, type ReadMessage } from "../archive/conversation-reader.ts";
 import { chooseConversations, type ExportOptions, type ExportResult } from "../archive/export-archive.ts";
+import { markUpText } from "../reading/markdown.ts";
+import { escapeHtml, renderHtml } from "../reading/markup.ts";
 import { readToolArguments } from "./tool-arguments.ts";
 import { writeWholeFile } from "./whole-file.ts";
 
@@ -128,17 +130,6 @@ function escapeMarkdown(text: string): string {
   return text.replaceAll(/[\\`*_{}[\]<>#|!]/gu, String.raw`\$&`).replaceAll(/[\r\n]+/gu, " ");
 }
 
-function escapeHtml(text: string): string {
-  const names: Record<string, string> = {
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    '"': "&quot;",
-    "'": "&#39;",
-  };
-  return text.replaceAll(/[&<>"']/gu, (sign) => names[sign] ?? sign);
-}
-
 /** One page that needs nothing else, and may load nothing else. */
 const HTML: TextStyle = {
   begin: (conversations) => `<!doctype html>
@@ -166,8 +157,8 @@ summary { cursor: pointer; font-size: .9rem; }
     `<section>\n<h1>${escapeHtml(conversation.heading)}</h1>\n<p>${escapeHtml(describeSource(conversation))}</p>\n`,
   message: ({ row, view }) => {
     const parts = view.parts.map((part) => {
+      if (part.type === "text") return renderHtml(markUpText(part.text));
       const body = `<pre>${escapeHtml(part.text)}</pre>`;
-      if (part.type === "text") return body;
       const title = [titleOf(part), describeMedia(part)].filter((word) => word !== "").join(", ");
       return `<details><summary>${escapeHtml(title)}</summary>${body}</details>`;
     });

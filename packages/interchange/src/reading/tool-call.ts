@@ -3,7 +3,15 @@
  * host stored them; what is not recognised is shown as text.
  */
 import { diffLines, isObject } from "@lossless/core/doors";
-import type { CallJson, DiffLine } from "./api-types.ts";
+import type { DiffLine } from "@lossless/core/doors";
+
+/** A call of a tool, as people read it. */
+export interface ReadableCall {
+  /** What it acts on: a command, a path, a pattern. */
+  readonly line: string;
+  /** The lines it changes; null where it edits nothing. */
+  readonly diff: readonly DiffLine[] | null;
+}
 
 /** Names that tools give to what they act on; the first that is there says most. */
 const TELLING = [
@@ -29,7 +37,7 @@ const MAX_DIFF_CHARS = 100_000;
 type Arguments = Readonly<Record<string, unknown>>;
 
 /** Null where the call has no arguments that can be read. */
-export function readCall(block: unknown): CallJson | null {
+export function readCall(block: unknown): ReadableCall | null {
   const found = findArguments(block);
   if (found === null) return null;
   return { line: readLine(found), diff: readDiff(found) };

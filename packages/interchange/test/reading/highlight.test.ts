@@ -1,6 +1,6 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
-import { colourCode, splitFences } from "../../page/highlight.ts";
+import { colourCode, splitFences } from "../../src/reading/highlight.ts";
 
 test("colours comments, strings, numbers and keywords, and leaves the rest", () => {
   const pieces = colourCode(`const a = "x // y"; // note\n# hash\nreturn 42`);

@@ -1,0 +1,43 @@
+/** Parts of a message in a line: what a call does, what came back, what a file is. Runs in a browser, too. */
+import type { ReadablePart } from "./parts.ts";
+
+const LINE_CHARS = 110;
+/** Diffs of at most this many lines are open from the start. */
+const DIFF_OPEN = 30;
+
+export const isShortDiff = ({ call }: ReadablePart): boolean =>
+  (call?.diff?.length ?? DIFF_OPEN + 1) <= DIFF_OPEN;
+
+/** What a folded part is called. */
+export function titleOf({ type, toolName, isError }: ReadablePart): string {
+  if (type === "reasoning") return "Reasoning";
+  if (type === "tool_call") return toolName ?? "A tool";
+  if (type === "tool_result") return `${isError ? "Error of" : "Result of"} ${toolName ?? "a tool"}`;
+  return "Something else";
+}
+
+/** The tool's own line; else the first of the text that does not repeat the tool's name. */
+export function lineOf(part: ReadablePart): string {
+  const [first = "", second = ""] = part.text.trimStart().split("\n", 2);
+  const line = part.call?.line || (first === part.toolName ? second : first);
+  return line.slice(0, LINE_CHARS);
+}
+
+/** What came back, in a few words. */
+export function describeResult({ text, chars, isError }: ReadablePart): string {
+  const shown = text.trim();
+  if (isError) return `error: ${shown.split("\n", 1)[0]?.slice(0, 80) ?? ""}`;
+  if (shown === "") return "no output";
+  if (chars > text.length) return `${chars.toLocaleString("en")} characters`;
+  const lines = shown.split("\n").length;
+  return lines === 1 ? shown.slice(0, 60) : `${lines.toLocaleString("en")} lines`;
+}
+
+export function describeFile(part: ReadablePart, formatBytes: (bytes: number) => string): string {
+  const { type, fileName, mimeType, payloadBytes, text } = part;
+  const size = payloadBytes === null ? null : formatBytes(payloadBytes);
+  const words = [type === "image" ? "Image" : "File", fileName, mimeType, size].filter(
+    (word) => word !== null,
+  );
+  return fileName === null && text !== "" ? `${words.join(", ")}\n${text}` : words.join(", ");
+}

@@ -1,0 +1,6 @@
+/** How messages are shown to people, wherever that is: as markup, and in a few words. Everything here runs in a browser, too. */
+export { describeFile, describeResult, isShortDiff, lineOf, titleOf } from "./cards.ts";
+export { markUpCode, markUpDiff } from "./code.ts";
+export { markUpText } from "./markdown.ts";
+export { quoteText } from "./markup.ts";
+export type { Markup, MarkupElement } from "./markup.ts";
