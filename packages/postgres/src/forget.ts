@@ -8,15 +8,16 @@ import { TABLE_NAMES } from "@lossless/core/ports";
 import type { ForgetResult, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
 import { statement } from "./connection.ts";
 import { purgeAll } from "./full-text-index.ts";
+import { storedIn } from "./migrations/0004-links.ts";
 import { CONFLICTING, readPlan, writePlan } from "./plans.ts";
 import type { StoreContext } from "./store-context.ts";
 
 const OPEN = "forgetting_open";
 const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = $1";
 const SET_OPEN = `
-  INSERT INTO meta (key, value) VALUES ($1, to_jsonb($2::bigint)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
+  INSERT INTO meta (key, value) VALUES ($1, to_jsonb($2::bigint)) ON CONFLICT (key) DO NOTHING`;
 /** Every table that may have held a word of what was forgotten. */
-const WIPED = [...TABLE_NAMES, "blobs", "index_postings", "index_spellings", "index_documents"];
+const WIPED = [...TABLE_NAMES.map(storedIn), "blobs", "index_postings", "index_spellings", "index_documents"];
 const VACUUM = `VACUUM ${WIPED.join(", ")}`;
 /** The server skips, with a mere warning, tables whose owner somebody else is. */
 const MAY_VACUUM = `

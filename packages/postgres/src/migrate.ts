@@ -12,6 +12,7 @@ import * as archive from "./migrations/0001-archive.ts";
 import * as labelsAndTimes from "./migrations/0002-labels-and-times.ts";
 import { sql as textIndex } from "./migrations/0001-text-index.ts";
 import * as owners from "./migrations/0003-owners.ts";
+import * as links from "./migrations/0004-links.ts";
 
 interface Migration {
   readonly version: number;
@@ -23,7 +24,7 @@ interface Migration {
 /** A migration with the tables of one more part of the adapter. */
 const withPart = ({ version, sql }: Migration, part: string): Migration => ({ version, sql: sql + part });
 
-const MIGRATIONS: readonly Migration[] = [withPart(archive, textIndex), labelsAndTimes, owners];
+const MIGRATIONS: readonly Migration[] = [withPart(archive, textIndex), labelsAndTimes, owners, links];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
@@ -115,9 +116,12 @@ async function readVersion(sql: Sql): Promise<number> {
   return row?.version ?? 0;
 }
 
+/** Of tables, whether the reader may use them or not; a view shows a part of the one that has its name and `_by_role`. */
 const COLUMNS = `
-  SELECT table_name::text AS "table", column_name::text AS name, data_type::text AS type, is_nullable = 'YES' AS "isNullable"
-  FROM information_schema.columns WHERE table_schema = current_schema()`;
+  SELECT regexp_replace(c.relname, '_by_role$', '')::text AS "table", a.attname::text AS name, format_type(a.atttypid, NULL) AS type,
+    NOT a.attnotnull AS "isNullable"
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped`;
 /** Indexes, constraints and triggers by their names; what the server made itself for its own purposes is left out. */
 const NAMES = `
   SELECT 'index' AS kind, indexname::text AS name FROM pg_indexes WHERE schemaname = current_schema()

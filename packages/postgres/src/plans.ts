@@ -51,8 +51,9 @@ export async function answerNow<T>(
 
 /** Nobody waits for it: it travels with the next question, or with the COMMIT. */
 function applyChanges({ files, index }: StoreContext, sql: WriteSql, changes: Changes): void {
-  for (const { blob, content } of changes.files) files.put(sql, blob, content);
   noteSealed(sql, changes);
   sql.post(...renderChanges(changes), ...index.render(changes.index));
+  // After the rows: the server lets a role put what belongs to a conversation that it sees.
+  for (const { blob, content } of changes.files) files.put(sql, blob, content);
   if (changes.index.length > 0) sql.afterCommit(() => index.noteCommitted(changes.index));
 }

@@ -1,5 +1,5 @@
 /**
- * Roles of the server that may use the rows of one owner and no others. The rules are part of the schema (`migrations/0003-owners.ts`); here a role
+ * Roles of the server that may use the rows of one owner and no others. The rules are part of the schema (`migrations/0003-owners.ts`, and `0004-links.ts` for what may be written); here a role
  * is given the tables, and from the first one on the server enforces the rules. The role that owns the tables is not held by them: it is who adds
  * roles, upgrades the schema and runs what concerns the archive as a whole.
  *
@@ -9,7 +9,7 @@ import { EngineError } from "@lossless/core/adapter";
 import { Connection, statement } from "./connection.ts";
 import type { Sql, WriteSql } from "./connection.ts";
 import { migrate } from "./migrate.ts";
-import { RULED_TABLES } from "./migrations/0003-owners.ts";
+import { ACCESS, RULED_TABLES } from "./migrations/0004-links.ts";
 
 export interface ArchiveRole {
   readonly role: string;
@@ -35,6 +35,11 @@ const SEQUENCES = `
     AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('archive_roles'))`;
 const SCHEMA = "SELECT quote_ident(current_schema()) AS name";
 
+const ALL_TABLES = Object.keys(ACCESS).join(", ");
+const GRANTS = Object.entries(ACCESS).flatMap(([table, rights]) =>
+  rights.length === 0 ? [] : [`GRANT ${rights.join(", ")} ON ${table}`],
+);
+
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** Enforces the rules on every table and gives the tables to every role. Also after an upgrade, which may have brought tables. */
@@ -44,13 +49,13 @@ export async function enforceRules(sql: WriteSql): Promise<void> {
   const roles = await sql.all<{ role: string }>(LIST_LIVING);
   const sequences = (await sql.all<{ name: string }>(SEQUENCES)).map(({ name }) => name);
   const schema = await sql.get<{ name: string }>(SCHEMA);
-  const tables = RULED_TABLES.join(", ");
   switchRules(sql, "ENABLE");
   for (const role of roles.map((one) => quote(one.role)))
     sql.post(
       statement(`GRANT USAGE ON SCHEMA ${schema?.name} TO ${role}`),
-      statement(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`),
-      statement(`GRANT SELECT ON archive_schema, archive_roles TO ${role}`),
+      // An older program may have given more.
+      statement(`REVOKE ALL ON ${ALL_TABLES} FROM ${role}`),
+      ...GRANTS.map((grant) => statement(`${grant} TO ${role}`)),
       statement(`GRANT USAGE ON SEQUENCE ${sequences.join(", ")} TO ${role}`),
     );
 }
@@ -98,9 +103,8 @@ export const removeRole = (address: string, role: string, owner: string | null):
       if (left.n === 0) switchRules(sql, "DISABLE");
       if ((await sql.get(IS_LIVING, role)) === undefined) return true;
       const sequences = (await sql.all<{ name: string }>(SEQUENCES)).map(({ name }) => name);
-      const tables = [...RULED_TABLES, "archive_schema", "archive_roles"].join(", ");
       sql.post(
-        statement(`REVOKE ALL ON ${tables} FROM ${quote(role)}`),
+        statement(`REVOKE ALL ON ${ALL_TABLES} FROM ${quote(role)}`),
         statement(`REVOKE ALL ON SEQUENCE ${sequences.join(", ")} FROM ${quote(role)}`),
       );
       return true;

@@ -8,6 +8,7 @@
  */
 import {
   dotProduct,
+  EngineError,
   NearestList,
   toSpace,
   VectorCodes,
@@ -37,6 +38,8 @@ const COUNT_VECTORS = `
   FROM vector_spaces s ORDER BY s.space_id`;
 const ADD_SPACE =
   "INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ($1, 0, $2) ON CONFLICT (model) DO NOTHING";
+/** A space belongs to all owners: whoever fills it reads their messages. */
+const MAY_CLAIM = "SELECT has_table_privilege('vector_spaces', 'UPDATE') AS yes";
 const CLAIM = `
   UPDATE vector_spaces SET lease_holder = $1, lease_until = $2
   WHERE space_id = (
@@ -130,6 +133,14 @@ export async function claimVectorSpace(
   { model, holder, now, leaseMs }: Verb<"claimVectorSpace">,
 ): Promise<VectorSpace | null> {
   return sql.write(async (transaction) => {
+    if ((await transaction.get<{ yes: boolean }>(MAY_CLAIM))?.yes !== true)
+      throw new EngineError(
+        "denied",
+        "cannot make vectors: this role of the server may use them, not make them",
+        {
+          hint: "run `lcm worker`, or `lcm embed run`, as the role that owns the tables: it makes the vectors of all owners",
+        },
+      );
     transaction.post(statement(ADD_SPACE, model, now));
     const row = await transaction.get<Row<"vector_spaces">>(CLAIM, holder, now + leaseMs, model, now);
     return row === undefined ? null : toSpace(row);

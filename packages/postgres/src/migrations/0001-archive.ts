@@ -31,7 +31,7 @@ export const NUMBERED: Partial<Record<TableName, string>> = {
 export const sequenceOf = (table: TableName): string => `${table}_ids`;
 
 /** What a column refers to. A row that others refer to cannot go; `cascade`: they go with it. */
-const REFERENCES: Partial<Record<TableName, Readonly<Record<string, string>>>> = {
+export const REFERENCES: Partial<Record<TableName, Readonly<Record<string, string>>>> = {
   conversations: { parent_id: "conversations" },
   placements: { session_ref: "sessions", conversation_id: "conversations" },
   turns: { session_ref: "sessions" },

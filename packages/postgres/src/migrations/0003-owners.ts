@@ -122,7 +122,8 @@ function ruleOf(table: TableName): string {
   return { owner: OWNER, shared: SHARED, nobody: NOBODY, own: OF_THEIR_OWN[table] ?? NOBODY }[by];
 }
 
-const RULES: Readonly<Record<string, string>> = {
+/** Whose a row is, by table. */
+export const RULES: Readonly<Record<string, string>> = {
   ...Object.fromEntries(TABLE_NAMES.map((table) => [table, ruleOf(table)])),
   blobs: "NOT is_of_others(split_part(name, '/', 1)::bigint, current_user)",
   index_heads: OWNER,
@@ -133,9 +134,6 @@ const RULES: Readonly<Record<string, string>> = {
   index_pending_summaries: OWNER,
   index_gone: OWNER,
 };
-
-/** The tables whose rows have rules. */
-export const RULED_TABLES = Object.keys(RULES);
 
 const POLICIES = Object.entries(RULES).map(
   ([table, rule]) => `CREATE POLICY own_rows ON ${table} USING (${rule});`,
