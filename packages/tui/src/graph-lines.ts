@@ -13,8 +13,8 @@ export interface SummaryLine {
   readonly prefix: string;
   readonly level: number;
   readonly isOpen: boolean;
-  /** Drawn with what lies below it at another place. */
-  readonly isRepeated: boolean;
+  /** How many of its sources are drawn above instead of below it. */
+  readonly sourcesAbove: number;
 }
 
 export interface MessageLine {
@@ -48,9 +48,9 @@ export interface GraphView {
 
 export function drawGraph({ nodes, open, messages, withRetired }: GraphView): GraphLine[] {
   const drawn = drawTree(nodes, null, { withRetired, isOpen: (id) => open.has(id) });
-  return drawn.flatMap(({ node, prefix, level, isRepeated }): GraphLine[] => {
-    const isOpen = !isRepeated && open.has(node.summaryId);
-    const line: SummaryLine = { kind: "summary", node, prefix, level, isOpen, isRepeated };
+  return drawn.flatMap(({ node, prefix, level, sourcesAbove }): GraphLine[] => {
+    const isOpen = open.has(node.summaryId);
+    const line: SummaryLine = { kind: "summary", node, prefix, level, isOpen, sourcesAbove };
     const ids = isOpen && node.kind === "leaf" ? (messages.get(node.summaryId) ?? []) : [];
     const below = prefix.replace("├─ ", "│  ").replace("└─ ", "   ");
     const toLine = (messageId: number, at: number): MessageLine => ({

@@ -37,7 +37,7 @@ const draw = (open: readonly string[], withRetired = false): string[] =>
   }).map((line: GraphLine) =>
     line.kind === "message"
       ? `${line.prefix}msg_${line.messageId}`
-      : `${line.prefix}${line.isRepeated ? "↑" : line.isOpen ? "−" : "+"}${line.node.summaryId}`,
+      : `${line.prefix}${line.isOpen ? "−" : "+"}${line.node.summaryId}${line.sourcesAbove > 0 ? ` ↑${line.sourcesAbove}` : ""}`,
   );
 
 describe("the graph as lines", () => {
@@ -54,9 +54,7 @@ describe("the graph as lines", () => {
       "│  └─ msg_12",
       "└─ +b",
       "+c",
-      "−root",
-      "├─ ↑top",
-      "└─ ↑c",
+      "−root ↑2",
     ]);
   });
 

@@ -102,8 +102,10 @@ export const readContext = (id: number, budget: number): Promise<ContextResult> 
   ask(`/api/conversations/${id}/context`, { budget });
 export const readTurns = (id: number, budget: number): Promise<ContextTurns> =>
   ask(`/api/conversations/${id}/turns`, { budget });
-export const readFirstWords = (ids: readonly string[]): Promise<Readonly<Record<string, string>>> =>
-  ask("/api/first-words", { ids: ids.join(",") });
+export const readFirstWords = (
+  ids: readonly string[],
+  chars?: number,
+): Promise<Readonly<Record<string, string>>> => ask("/api/first-words", { ids: ids.join(","), chars });
 export const readTimeline = (id: number): Promise<TimelineResult> => ask(`/api/conversations/${id}/timeline`);
 export const search = (query: Query): Promise<SearchReply> => ask("/api/search", query);
 export const askArchive = (query: Query): Promise<AskResult> => ask("/api/ask", query);

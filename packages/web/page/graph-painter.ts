@@ -4,13 +4,13 @@
  */
 import { colourOfDepth, readColours } from "./canvas.ts";
 import type { Colours, Surface } from "./canvas.ts";
-import { formatCount, formatDay, formatShort, formatTime } from "./format.ts";
+import { formatCount, formatDay, formatTime } from "./format.ts";
+import { hasRoomForWords, paintLabel } from "./graph-label.ts";
 import type { GraphLayout, LayoutNode } from "./graph-layout.ts";
 
 const GAP_PX = 2;
 const AXIS_PX = 26;
 const TAIL_PX = 26;
-const MAX_ROW_PX = 132;
 const RADIUS_PX = 5;
 /** Beyond this many in view, lines between them are only noise. */
 const MAX_EDGES = 3_000;
@@ -35,6 +35,8 @@ export interface Scene {
   readonly near: ReadonlySet<string>;
   readonly selected: string | null;
   readonly hovered: string | null;
+  /** The first words of a summary; empty while they are not read. */
+  readonly wordsOf: (summaryId: string) => string;
   /** A message to point at, in messages from the begin. */
   readonly pin: { readonly x: number; readonly name: string } | null;
 }
@@ -78,7 +80,17 @@ interface Frame {
 
 function frameOf({ placed }: Scene, height: number): Frame {
   const base = height - AXIS_PX - TAIL_PX;
-  return { base, rowHeight: Math.min(MAX_ROW_PX, base / Math.max(1, placed.rows.length)) };
+  return { base, rowHeight: base / Math.max(1, placed.rows.length) };
+}
+
+/** Summaries whose first words can be read at this size. */
+export function listLegible(scene: Scene, width: number, height: number): string[] {
+  const frame = frameOf(scene, height);
+  return scene.placed.nodes.flatMap((one) => {
+    const box = boxOf(one, scene, frame);
+    const isSeen = box.x + box.width > 0 && box.x < width;
+    return isSeen && hasRoomForWords(box) ? [one.node.summaryId] : [];
+  });
 }
 
 function boxOf({ x, width, row }: LayoutNode, scene: Scene, { base, rowHeight }: Frame): Box {
@@ -95,7 +107,7 @@ function boxOf({ x, width, row }: LayoutNode, scene: Scene, { base, rowHeight }:
 function paintNode(
   pen: CanvasRenderingContext2D,
   { node }: LayoutNode,
-  { near, selected, hovered }: Scene,
+  { near, selected, hovered, wordsOf }: Scene,
   box: Box,
   colours: Colours,
 ): void {
@@ -125,31 +137,8 @@ function paintNode(
     pen.lineWidth = 2.5;
     pen.stroke();
   }
-  if (!isDimmed || isMarked) paintLabel(pen, node, box, isFold ? colours.onDepth : colours.text);
-}
-
-function paintLabel(pen: CanvasRenderingContext2D, node: LayoutNode["node"], box: Box, colour: string): void {
-  if (box.width < 52 || box.height < 15) return;
-  pen.fillStyle = colour;
-  pen.save();
-  pen.beginPath();
-  pen.rect(box.x, box.y, box.width - 4, box.height);
-  pen.clip();
-  const lines = [
-    node.isRoot && node.state === "reserve" && box.width > 200
-      ? `root, stands for ${formatCount(node.messages)} messages`
-      : box.width > 110
-        ? `${formatCount(node.messages)} messages`
-        : `${formatShort(node.messages)} msgs`,
-    `${formatShort(node.tokens)} ${box.width > 90 ? "tokens" : "tok"}`,
-    `${formatDay(node.earliestAt)} – ${formatDay(node.latestAt)}`,
-  ];
-  // A line that has no room is left out whole.
-  const fits = lines.filter((line) => pen.measureText(line).width <= box.width - 14);
-  const shown = fits.slice(0, Math.floor((box.height - 6) / 17));
-  if (shown.length <= 1) pen.fillText(fits[0] ?? "", box.x + 8, box.y + box.height / 2);
-  else for (const [index, line] of shown.entries()) pen.fillText(line, box.x + 8, box.y + 15 + index * 17);
-  pen.restore();
+  if (!isDimmed || isMarked)
+    paintLabel(pen, node, wordsOf(node.summaryId), box, isFold ? colours.onDepth : colours.text);
 }
 
 /** Between a summary and each of its sources, in the gap between the rows. */
@@ -271,11 +260,13 @@ function paintDepths(
   colours: Colours,
 ): void {
   if (rowHeight < 60) return;
-  pen.fillStyle = colours.faint;
-  for (const [row, depth] of placed.depths.entries())
-    pen.fillText(
-      placed.depths[row - 1] === depth ? `depth ${depth}, more` : `depth ${depth}`,
-      8,
-      base - (row + 1) * rowHeight + 11,
-    );
+  for (const [row, depth] of placed.depths.entries()) {
+    const label = placed.depths[row - 1] === depth ? `depth ${depth}, more` : `depth ${depth}`;
+    const y = base - (row + 1) * rowHeight + 11;
+    // Lines to sources pass here; letters stand in front of them.
+    pen.fillStyle = colours.panel;
+    pen.fillRect(4, y - 8, pen.measureText(label).width + 8, 16);
+    pen.fillStyle = colours.faint;
+    pen.fillText(label, 8, y);
+  }
 }

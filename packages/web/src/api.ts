@@ -355,7 +355,10 @@ export class Api {
   /** By id; of those that are not there, nothing. */
   async readFirstWords(query: URLSearchParams): Promise<Json<Readonly<Record<string, string>>>> {
     const ids = (query.get("ids") ?? "").split(",").slice(0, MAX_FIRST_WORDS);
-    const words = ids.map(async (id) => [id, await readFirstWords(this.#engine, this.#scope, id)] as const);
+    const chars = readNumber(query, "chars", { least: 1, most: 1_000, otherwise: 160 });
+    const words = ids.map(
+      async (id) => [id, await readFirstWords(this.#engine, this.#scope, id, chars)] as const,
+    );
     return { json: Object.fromEntries(await Promise.all(words)) };
   }
 

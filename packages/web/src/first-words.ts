@@ -1,22 +1,31 @@
-/** The first words of messages and summaries, for lists that would otherwise show ids alone. */
+/** The first words of messages and summaries, for lists and drawings that would otherwise show ids alone. */
 import { isSummaryId } from "@lossless/core";
 import type { Engine, Scope } from "@lossless/core";
 
-const MAX_CHARS = 160;
+/** Our own summaries may begin with a day; whoever shows them says the time already. */
+const DAY_LINE = /^\d{4}-\d\d-\d\d UTC\n/;
 
 /** Empty where there is nothing to read. */
-export async function readFirstWords(engine: Engine, scope: Scope, id: string): Promise<string> {
-  if (isSummaryId(id)) return cut((await engine.readSummary({ ...scope, summaryId: id }))?.content ?? "");
+export async function readFirstWords(
+  engine: Engine,
+  scope: Scope,
+  id: string,
+  chars: number,
+): Promise<string> {
+  if (isSummaryId(id)) {
+    const summary = await engine.readSummary({ ...scope, summaryId: id });
+    return cut((summary?.content ?? "").replace(DAY_LINE, ""), chars);
+  }
   const messageId = Number(/^msg_(\d{1,15})$/.exec(id)?.[1]);
   if (!Number.isSafeInteger(messageId)) return "";
   const message = await engine.readMessage({ ...scope, messageId });
-  return cut(message?.view.parts.find(({ text }) => text.trim() !== "")?.text ?? "");
+  return cut(message?.view.parts.find(({ text }) => text.trim() !== "")?.text ?? "", chars);
 }
 
-const cut = (text: string): string =>
-  text
-    .slice(0, 4 * MAX_CHARS)
+function cut(text: string, chars: number): string {
+  const line = text
+    .slice(0, 4 * chars)
     .replaceAll(/\s+/g, " ")
-    .trim()
-    .slice(0, MAX_CHARS)
-    .toWellFormed();
+    .trim();
+  return line.length <= chars ? line : `${line.slice(0, chars - 1).toWellFormed()}…`;
+}

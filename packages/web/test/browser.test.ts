@@ -190,9 +190,17 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     const place = { x: 30, y: (box?.height ?? 0) - 80 };
     await canvas.hover({ position: place });
     await page.locator(".tip", { hasText: "covers" }).waitFor();
+    // Its first words come when they are read.
+    await expect
+      .poll(async () => {
+        await canvas.hover({ position: { x: place.x + Math.round(Math.random()), y: place.y } });
+        return page.locator(".tip").innerText();
+      })
+      .toContain("parcel label printer");
     await canvas.click({ position: place });
     await page.locator(".detail .content").waitFor();
     const id = await page.locator(".detail h2").innerText();
+    expect(new URL(page.url()).hash).toBe(`#${id}`);
     await go(page, "#/overview");
     await page.locator(".cards").waitFor();
     await go(page, `#${id}`);

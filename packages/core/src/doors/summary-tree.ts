@@ -1,6 +1,6 @@
 /**
  * The summary graph as lines of a tree: each summary above its sources, oldest first. A summary may be a source of two others (of the
- * fold and of a stand-in); it is drawn with what lies below it once, and named again at its second place.
+ * fold and of a stand-in); it is drawn once, and the other one says how many of its sources are drawn above it.
  */
 import type { Engine } from "../engine/engine.ts";
 import type { SummaryNode } from "../store/folding.ts";
@@ -19,8 +19,8 @@ export interface TreeLine<Node extends TreeNode = SummaryNode> {
   readonly prefix: string;
   /** How far below the top it stands. */
   readonly level: number;
-  /** Its sources were drawn before. */
-  readonly isRepeated: boolean;
+  /** How many of its sources are not below it, because they were drawn before. */
+  readonly sourcesAbove: number;
 }
 
 const PAGE = 500;
@@ -60,11 +60,10 @@ export function drawTree<Node extends TreeNode>(
   const lines: TreeLine<Node>[] = [];
   const drawn = new Set<string>();
   const draw = (node: Node, branch: string, below: string, level: number): void => {
-    const isRepeated = drawn.has(node.summaryId);
     drawn.add(node.summaryId);
-    lines.push({ node, prefix: branch, level, isRepeated });
-    if (isRepeated || !isOpen(node.summaryId)) return;
-    const sources = node.sourceIds.flatMap((id) => graph.get(id) ?? []);
+    const known = isOpen(node.summaryId) ? node.sourceIds.flatMap((id) => graph.get(id) ?? []) : [];
+    const sources = known.filter(({ summaryId }) => !drawn.has(summaryId));
+    lines.push({ node, prefix: branch, level, sourcesAbove: known.length - sources.length });
     for (const [index, source] of sources.entries()) {
       const isLast = index === sources.length - 1;
       draw(source, `${below}${isLast ? "└─ " : "├─ "}`, `${below}${isLast ? "   " : "│  "}`, level + 1);

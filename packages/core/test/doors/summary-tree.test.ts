@@ -28,7 +28,8 @@ function sketch(summaries: readonly Sketch[]): Graph {
 
 const draw = (graph: Graph, topId: string | null = null, withRetired = false): string[] =>
   drawTree(graph, topId, { withRetired }).map(
-    ({ prefix, node, isRepeated }) => `${prefix}${node.summaryId}${isRepeated ? " again" : ""}`,
+    ({ prefix, node, sourcesAbove }) =>
+      `${prefix}${node.summaryId}${sourcesAbove > 0 ? ` (${sourcesAbove} above)` : ""}`,
   );
 
 const GRAPH = sketch([
@@ -41,16 +42,14 @@ const GRAPH = sketch([
 ]);
 
 describe("the tree of summaries", () => {
-  test("draws the fold first and names the sources of a stand-in again", () => {
-    expect(draw(GRAPH)).toEqual(["ab", "├─ a", "└─ b", "c", "root", "├─ ab again", "└─ c again"]);
+  test("draws each summary once: first the fold, then the stand-ins made from it", () => {
+    expect(draw(GRAPH)).toEqual(["ab", "├─ a", "└─ b", "c", "root (2 above)"]);
   });
 
   test("shows what was replaced on request", () => {
     expect(draw(GRAPH, null, true)).toEqual([
       ...draw(GRAPH).slice(0, 4),
-      "old root",
-      "├─ a again",
-      "└─ b again",
+      "old root (2 above)",
       ...draw(GRAPH).slice(4),
     ]);
   });

@@ -239,8 +239,8 @@ export class GraphScreen implements Screen {
         ...renderPreview(this.#previews.get(line.messageId), false, paint),
       ];
     }
-    const { node, prefix, isRepeated } = line;
-    const sign = isRepeated ? "↑ " : line.isOpen ? "− " : "+ ";
+    const { node, prefix, sourcesAbove } = line;
+    const sign = line.isOpen ? "− " : "+ ";
     return [
       span(prefix, paint.faint),
       span(sign, paint.match),
@@ -251,6 +251,7 @@ export class GraphScreen implements Screen {
       span(`${formatSpan(node.earliestAt, node.latestAt, this.#desk.timezone)}  `),
       span(`${formatCount(node.messages)} msg`, paint.faint),
       ...describeState(node).map((word) => span(`  ${word}`, paint.warning)),
+      ...(sourcesAbove > 0 ? [span(`  ${countOf(sourcesAbove, "source")} above`, paint.faint)] : []),
     ];
   }
 

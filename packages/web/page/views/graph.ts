@@ -2,17 +2,17 @@
  * Graph: all summaries of a conversation, by depth and by what they cover. Wheel and drag zoom and pan; a click shows the summary, what it
  * was made from and what was made from it. Arrow keys walk along the graph. With a message, the way from it to the root is marked.
  */
-import { readGraph, readMessage, readSummary } from "../api.ts";
+import { readFirstWords, readGraph, readMessage, readSummary } from "../api.ts";
 import type { Graph, SummaryNode } from "../api.ts";
 import { renderAction } from "../action-dialog.ts";
 import { Canvas } from "../canvas.ts";
 import { renderCommand } from "../code.ts";
-import { fill, h } from "../dom.ts";
+import { debounce, fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
-import { countOf, formatCount, formatFactor, formatTime } from "../format.ts";
+import { countOf, formatCount, formatFactor, formatShort, formatTime } from "../format.ts";
 import { layOutGraph } from "../graph-layout.ts";
 import type { GraphLayout, LayoutNode } from "../graph-layout.ts";
-import { findAt, paintGraph } from "../graph-painter.ts";
+import { findAt, listLegible, paintGraph } from "../graph-painter.ts";
 import type { Scene } from "../graph-painter.ts";
 import { renderSummary } from "../summary-detail.ts";
 import { renderFailure, renderLoading, whenRead } from "../view.ts";
@@ -21,6 +21,11 @@ import type { View } from "../view.ts";
 const MAX_SCALE = 200;
 const TIP_PX = 300;
 const REST_MS = 3_000;
+/** First words are read when the drawing has come to rest, so many at once. */
+const WORDS_REST_MS = 60;
+const WORDS_AT_ONCE = 60;
+const WORDS_CHARS = 1_000;
+const TIP_CHARS = 160;
 
 export const openGraph = (conversationId: number, selected: string | null, messageId: number | null): View =>
   new GraphView(conversationId, selected, messageId);
@@ -38,6 +43,7 @@ class GraphView implements View {
     tabindex: 0,
   });
   readonly #head = h("div", { class: "toolbar" });
+  readonly #box: HTMLElement;
   readonly #tip = h("div", { class: "tip", role: "status", hidden: true });
   #graph: Graph | null = null;
   #placed: GraphLayout = layOutGraph([]);
@@ -49,6 +55,8 @@ class GraphView implements View {
   #scale = 0;
   #near = new Set<string>();
   #pin: Scene["pin"] = null;
+  readonly #words = new Map<string, string>();
+  readonly #needWords = debounce(() => void this.#readWords(), WORDS_REST_MS);
 
   constructor(conversationId: number, selected: string | null, messageId: number | null) {
     this.#id = conversationId;
@@ -61,19 +69,16 @@ class GraphView implements View {
         if (this.#graph === null) return;
         if (this.#scale === 0) this.#scale = surface.width / this.#totalWidth;
         paintGraph(surface, this.#scene);
+        this.#needWords();
       },
     );
     this.#listen(this.#canvas.element);
+    this.#box = h("div", { class: "graph-box" }, this.#canvas.element, this.#tip);
     this.element = h(
       "section",
       { class: "view column", "aria-label": "Graph" },
       this.#head,
-      h(
-        "div",
-        { class: "fill split" },
-        h("div", { class: "graph-box" }, this.#canvas.element, this.#tip),
-        this.#detail,
-      ),
+      h("div", { class: "fill split" }, this.#box, this.#detail),
     );
     fill(this.#detail, renderLoading("summaries"));
     void this.#load();
@@ -90,7 +95,26 @@ class GraphView implements View {
       selected: this.#selected,
       hovered: this.#hovered,
       pin: this.#pin,
+      wordsOf: (id) => this.#words.get(id) ?? "",
     };
+  }
+
+  /** The first words of what can be read at this size, and is not known yet. */
+  async #readWords(): Promise<void> {
+    const { clientWidth, clientHeight } = this.#canvas.element;
+    const wanted = listLegible(this.#scene, clientWidth, clientHeight)
+      .filter((id) => !this.#words.has(id))
+      .slice(0, WORDS_AT_ONCE);
+    if (wanted.length === 0) return;
+    for (const id of wanted) this.#words.set(id, "");
+    try {
+      for (const [id, text] of Object.entries(await readFirstWords(wanted, WORDS_CHARS)))
+        this.#words.set(id, text);
+    } catch (error) {
+      return fill(this.#detail, renderFailure(error));
+    }
+    // Drawing asks again for those that had no room in this round.
+    if (this.element.isConnected) this.#canvas.update();
   }
 
   async #load(): Promise<void> {
@@ -104,6 +128,9 @@ class GraphView implements View {
       this.#sources = groupEdges(graph.edges);
       this.#derived = groupEdges(graph.edges.map(([summary, source]) => [source, summary]));
       this.#renderHead();
+      // Nothing to draw: the offer to fold has the room.
+      this.#box.hidden = graph.nodes.length === 0;
+      this.element.classList.toggle("unfolded", graph.nodes.length === 0);
       const isGone = this.#selected !== null && !this.#placed.byId.has(this.#selected);
       if (this.#messageId !== null && this.#selected === null) await this.#showPath(this.#messageId);
       else this.#select(isGone ? null : this.#selected, this.#selected !== null);
@@ -132,9 +159,10 @@ class GraphView implements View {
       h(
         "span",
         { class: "of" },
+        ...textNodes(this.#graph?.conversation.heading ?? ""),
         nodes.length === 0
-          ? "nothing is folded yet"
-          : `${countOf(nodes.length, "summary", "summaries")} over ${countOf(this.#placed.foldedWidth, "message")}`,
+          ? ""
+          : `: ${countOf(nodes.length, "summary", "summaries")} over ${countOf(this.#placed.foldedWidth, "message")}`,
       ),
       h(
         "span",
@@ -145,13 +173,14 @@ class GraphView implements View {
         nodes.some(({ node }) => node.state === "reserve") &&
           h("span", {}, h("i", { class: "swatch hollow" }), "stand-in"),
       ),
-      h(
-        "span",
-        { class: "zoom" },
-        button("−", "Zoom out (-)", () => this.#zoom(1 / 1.5)),
-        button("+", "Zoom in (+)", () => this.#zoom(1.5)),
-        button("Fit", "Fit all (0)", () => this.#fit()),
-      ),
+      nodes.length > 0 &&
+        h(
+          "span",
+          { class: "zoom" },
+          button("−", "Zoom out (-)", () => this.#zoom(1 / 1.5)),
+          button("+", "Zoom in (+)", () => this.#zoom(1.5)),
+          button("Fit", "Fit all (0)", () => this.#fit()),
+        ),
     );
   }
 
@@ -231,6 +260,8 @@ class GraphView implements View {
         `${formatCount(node.tokens)} of ${formatCount(node.sourceTokens)} tokens (${share})`,
         h("br"),
         `${formatTime(node.earliestAt)} to ${formatTime(node.latestAt)}`,
+        h("br"),
+        ...textNodes((this.#words.get(node.summaryId) ?? "").slice(0, TIP_CHARS)),
       );
       this.#tip.style.left = `${Math.max(4, Math.min(event.offsetX + 14, this.#canvas.element.clientWidth - TIP_PX))}px`;
       this.#tip.style.top = `${Math.max(4, event.offsetY - 100)}px`;
@@ -268,6 +299,7 @@ class GraphView implements View {
   /** By a person: the message that was pointed at is left behind. */
   #choose(id: string | null, isBroughtIntoView: boolean): void {
     this.#pin = null;
+    history.replaceState(history.state, "", id === null ? `#/graph/${this.#id}` : `#${id}`);
     this.#select(id, isBroughtIntoView);
   }
 
@@ -295,7 +327,7 @@ class GraphView implements View {
 
   /** What there is to do about an empty graph. */
   #offerFold(): Child[] {
-    const command = `lcm compact --conversation ${this.#id} --budget 32k --force`;
+    const { shownMessages = 0, shownTokens = 0 } = this.#graph?.conversation ?? {};
     const wish = { action: "fold", conversationId: this.#id } as const;
     const button = renderAction(
       "Fold it …",
@@ -307,10 +339,21 @@ class GraphView implements View {
       h(
         "p",
         {},
-        "Folding writes summaries of the older messages, which then stand for them in the context. Every message stays, and every summary leads back to its own.",
+        `The context has all ${countOf(shownMessages, "message")} as they are: ${formatShort(shownTokens)} tokens. `,
+        "Folding writes summaries of the older ones, which then stand for them in the context. Every message stays, and every summary leads back to its own.",
       ),
-      button ?? h("p", {}, "This page only reads. On the command line it is:"),
-      button === null && renderCommand(command),
+      ...(shownMessages === 0
+        ? [h("p", { class: "faint" }, "There is nothing to fold: no message is in the context.")]
+        : button === null
+          ? [
+              h(
+                "p",
+                {},
+                "This page only reads. Start it with lcm web --write to fold here after a preview, or run:",
+              ),
+              renderCommand(`lcm compact --conversation ${this.#id} --budget 32k --force`),
+            ]
+          : [h("p", {}, "You see first what would be folded, and what it costs."), button]),
     ];
   }
 

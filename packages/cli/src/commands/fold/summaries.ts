@@ -63,7 +63,10 @@ export function defineSummaries(program: Command): void {
     .option("--all", "include replaced ones")
     .addArgument(new Argument("[id]", "only what this summary was made from").argParser(parseSummaryName))
     .action(toAction(runTree));
-  tree.addHelpText("after", `${STATES_HELP}\nA summary that was drawn before is marked with ↑.`);
+  tree.addHelpText(
+    "after",
+    `${STATES_HELP}\nEach summary is drawn once: ↑2 after a name says that two of its sources are drawn above.`,
+  );
   addExamples(tree, [
     ["lcm summaries tree --conversation 1", "the whole graph"],
     ["lcm summaries tree sum_0123456789abcdef", "the part below one summary"],
@@ -152,8 +155,8 @@ async function runTree(
       if (lines.length === 0) return "No summaries.";
       return renderTable(
         [{ title: "SUMMARY", style: style.name }, ...FACT_COLUMNS],
-        lines.map(({ prefix, node, isRepeated }) => [
-          `${prefix}${node.summaryId}${isRepeated ? "↑" : ""}`,
+        lines.map(({ prefix, node, sourcesAbove }) => [
+          `${prefix}${node.summaryId}${sourcesAbove > 0 ? ` ↑${sourcesAbove}` : ""}`,
           ...describeFacts(node, timezone),
         ]),
         { maxWidth: terminalColumns(), styleTitle: style.faint },

@@ -1,0 +1,47 @@
+/** Text in lines that fit a width, by a measure of one's own. Pure. */
+
+export type Measure = (text: string) => number;
+
+/** Text in lines of at most this width. What has no room is left out, and the last line says so. */
+export function wrap(text: string, width: number, maxLines: number, measure: Measure): string[] {
+  if (text === "" || maxLines <= 0) return [];
+  const space = measure(" ");
+  const lines: string[] = [];
+  let line = "";
+  let used = 0;
+  const close = (): boolean => {
+    lines.push(line);
+    line = "";
+    used = 0;
+    return lines.length >= maxLines;
+  };
+  for (const word of text.split(" ")) {
+    const wide = measure(word);
+    if (line !== "" && used + space + wide > width && close()) return endWithEllipsis(lines, width, measure);
+    if (wide > width) {
+      lines.push(cutWord(word, width, measure));
+      // A word that is cut says so itself.
+      if (lines.length >= maxLines) return lines;
+      continue;
+    }
+    used += (line === "" ? 0 : space) + wide;
+    line = line === "" ? word : `${line} ${word}`;
+  }
+  if (line !== "") close();
+  return lines;
+}
+
+const ELLIPSIS = "…";
+
+function endWithEllipsis(lines: readonly string[], width: number, measure: Measure): string[] {
+  const words = (lines.at(-1) ?? "").split(" ");
+  while (words.length > 1 && measure(`${words.join(" ")} ${ELLIPSIS}`) > width) words.pop();
+  return [...lines.slice(0, -1), cutWord(`${words.join(" ")} ${ELLIPSIS}`, width, measure)];
+}
+
+function cutWord(word: string, width: number, measure: Measure): string {
+  if (measure(word) <= width) return word;
+  let length = Math.max(1, Math.floor((word.length * width) / measure(word)));
+  while (length > 1 && measure(word.slice(0, length) + ELLIPSIS) > width) length -= 1;
+  return word.slice(0, length).toWellFormed() + ELLIPSIS;
+}
