@@ -73,6 +73,7 @@ const WRITTEN_BY_ADAPTERS: Readonly<Record<string, string>> = {
 /** Files that name the table they write by a variable, and which tables those are. */
 const WRITES_BY_VARIABLE: Readonly<Record<string, string>> = {
   "write-rows.ts": "every declared table, from change sets",
+  "intake-rows.ts": "rows that change sets made in a file beside the database",
   "full-text-index.ts": "the tables of the text index",
   "reindex.ts": "the tables of the text index",
 };

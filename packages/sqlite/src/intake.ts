@@ -1,7 +1,8 @@
 /**
  * Bringing whole conversations in beside other writers. What is brought in is stored and proven in an archive of its own, a file beside the
- * database, and comes over in one short transaction at the end. That works for what is new here as a whole. Whatever touches something
- * that is here already, or that somebody else stored meanwhile, is brought in again while this store holds the lock.
+ * database, and comes over in one short transaction at the end. What the archive has already of the conversations that are touched is copied
+ * into that file first (`intake-copies.ts`). Where somebody else changed the same rows meanwhile, it is done once more with what is there then;
+ * only if that happens again is it brought in while this store holds the lock.
  *
  * Invariants: numbers of rows in that file are taken from this archive before, so that chains and file ids hold when the rows come over.
  * Nobody sees a row before all do. A kill leaves a file that nothing refers to; whoever opens the archive next removes it.
@@ -10,106 +11,134 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { Intake, TableName } from "@lossless/core/ports";
+import type { Blobs, Intake } from "@lossless/core/ports";
 import { isConstraint } from "./connection.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import type { SummaryDocument } from "./full-text-index.ts";
-import { PlanReads } from "./plan-reads.ts";
-import { copyRows } from "./write-rows.ts";
+import { listSessions } from "./intake-copies.ts";
+import type { IntakeCopies } from "./intake-copies.ts";
+import {
+  BROUGHT,
+  FIND_NEW_VECTOR,
+  findConflict,
+  takeAdded,
+  takeChanged,
+  takeDeleted,
+} from "./intake-rows.ts";
 
-/** An intake that takes only what another archive has nothing of; `note` hears when it meets something else, and fails. */
-export function takeNew({ connection }: StoreContext, into: Intake, note: () => void): Intake {
-  const here = new PlanReads(connection);
-  const refuse = (): never => {
-    note();
-    throw new Error("this archive has some of it already");
-  };
-  const refuseIf = (found: boolean): void => (found ? refuse() : undefined);
-  const refuseSessions = (owner: string, ids: readonly string[]): void =>
-    refuseIf(here.sessions(owner, [...new Set(ids)]).length > 0);
-  const owners = new Map<number, string>();
+/** So often an intake is tried beside other writers. */
+export const TRIES_BESIDE = 2;
+
+/** An intake that finds in its file what it asks for, as it is in the archive. */
+export function findCopies(into: Intake, copies: IntakeCopies): Intake {
   return {
     ...into,
     append: async (batch) => {
-      refuseSessions(batch.session.owner, [batch.session.id]);
+      const { owner, key, id } = batch.session;
+      copies.takeSessions(owner, [id]);
+      copies.takeActive(owner, key);
+      if (batch.turn) copies.takeTurns([batch.turn.advancementKey]);
       return into.append(batch);
     },
     readSession: async (owner, sessionId) => {
-      refuseSessions(owner ?? refuse(), [sessionId]);
+      copies.takeSessions(owner, [sessionId]);
       return into.readSession(owner, sessionId);
+    },
+    listMoved: async (choice) => {
+      if (choice.conversationIds === undefined) copies.takeAll(choice.owner ?? null);
+      return into.listMoved(choice);
     },
     moveSessions: async (sessions, turns, follows) => {
       for (const [owner, some] of Map.groupBy([...sessions, ...turns], (row) => row.owner))
-        refuseSessions(
+        copies.takeSessions(
           owner,
           some.map((row) => row.sessionId),
         );
-      refuseIf(here.turns(turns.map(({ key }) => key)).length > 0);
+      copies.takeTurns(turns.map(({ key }) => key));
       await into.moveSessions(sessions, turns, follows);
     },
     openMoved: async (moved, nth, now, follows) => {
       const { owner, sessionKey, createdAt, placements } = moved;
-      refuseSessions(
+      copies.takeSessions(
         owner,
         placements.map((place) => place.sessionId),
       );
-      refuseIf(here.conversationsBegun(owner, sessionKey, createdAt).length > 0);
-      refuseIf(moved.archivedAt === null && here.active(owner, sessionKey) !== null);
-      const outcome = await into.openMoved(moved, nth, now, follows);
-      if (outcome.kind === "opened") owners.set(outcome.conversationId, owner);
-      return outcome;
+      copies.takeFamily(owner, sessionKey);
+      copies.takeBegun(owner, sessionKey, createdAt);
+      return into.openMoved(moved, nth, now, follows);
     },
     moveRows: async (conversationId, rows, ...rest) => {
-      const names = rows.flatMap((row) => (row.kind === "message" ? row.sessionId : []));
-      refuseSessions(owners.get(conversationId) ?? refuse(), names);
+      copies.takeSessionsOf(conversationId, listSessions(rows));
       await into.moveRows(conversationId, rows, ...rest);
     },
     moveSummaries: async (conversationId, summaries) => {
-      refuseIf(here.contents(summaries.map(({ summaryId }) => summaryId)).length > 0);
+      copies.takeSummaries(summaries.map(({ summaryId }) => summaryId));
       return into.moveSummaries(conversationId, summaries);
     },
   };
 }
 
-/** What conversations are made of, those that others refer to first. The rest is bookkeeping, which the archive makes itself. */
-const BROUGHT: readonly TableName[] = [
-  "sessions",
-  "conversations",
-  "placements",
-  "turns",
-  "messages",
-  "imports",
-  "event_ids",
-  "ledger",
-  "large_files",
-  "message_parts",
-  "redactions",
-  "sealed_values",
-  "summaries",
-  "summary_messages",
-  "summary_parents",
-  "context_items",
-  "boundaries",
-];
-const SUMMARIES = `
-  SELECT summary_id AS summaryId, conversation_id AS conversationId, content FROM intake.summaries ORDER BY summary_id`;
+const NEW_SUMMARIES = `
+  SELECT summary_id AS summaryId, conversation_id AS conversationId, content FROM intake.summaries
+  WHERE summary_id NOT IN (SELECT summary_id FROM intake.before_summaries) ORDER BY summary_id`;
+const HAS_BLOB = "SELECT 1 FROM large_files WHERE storage_path = ?";
 
-/** Takes all rows of the file over; false, and nothing happens, if one of them is here meanwhile. */
+/** Takes over what the file has for the archive; false, and nothing happens, if somebody else changed the same meanwhile. */
 export function copyIn({ connection, index }: StoreContext, path: string): boolean {
   connection.run("ATTACH ? AS intake", path);
   try {
-    connection.write(() => {
-      for (const table of BROUGHT) connection.exec(copyRows(table, "intake"));
-      for (const summary of connection.all<SummaryDocument>(SUMMARIES)) index.addSummary(summary);
+    return connection.write(() => {
+      if ([...BROUGHT.map(findConflict), FIND_NEW_VECTOR].some((sql) => connection.get(sql))) return false;
+      for (const table of BROUGHT.toReversed()) connection.exec(takeDeleted(table));
+      // One that is archived now makes room for the next; elsewhere what changed may name what is added.
+      connection.exec(takeChanged("conversations"));
+      for (const table of BROUGHT) connection.exec(takeAdded(table));
+      for (const table of BROUGHT) connection.exec(takeChanged(table));
+      for (const summary of connection.all<SummaryDocument>(NEW_SUMMARIES)) index.addSummary(summary);
+      return true;
     });
-    return true;
   } catch (error) {
     if (!isConstraint(error)) throw error;
     return false;
   } finally {
     connection.forgetStatements();
     connection.exec("DETACH intake");
+  }
+}
+
+/** The blobs of an intake: what it puts is not removed before it is known that nobody else has stored the same. */
+export class IntakeBlobs implements Blobs {
+  readonly #blobs: Blobs;
+  readonly #put = new Set<string>();
+
+  constructor(blobs: Blobs) {
+    this.#blobs = blobs;
+  }
+
+  put(name: string, content: Uint8Array): void {
+    this.#put.add(name);
+    this.#blobs.put(name, content);
+  }
+
+  read(name: string): Uint8Array | null {
+    return this.#blobs.read(name);
+  }
+
+  remove(): boolean {
+    return false;
+  }
+
+  list(): string[] {
+    return this.#blobs.list();
+  }
+
+  /** Removes those that no row of the archive names, while nobody can add one. If others write all the time, the doctor finds them. */
+  takeBack(connection: Connection): void {
+    if (this.#put.size === 0) return;
+    connection.tryWrite(() => {
+      for (const name of this.#put) if (!connection.get(HAS_BLOB, name)) this.#blobs.remove(name);
+    });
   }
 }
 

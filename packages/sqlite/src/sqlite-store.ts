@@ -149,7 +149,16 @@ import { findClues, findDoubts, testClues } from "./find-clues.ts";
 import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
 import * as graph from "./graph.ts";
-import { copyIn, nameIntake, removeIntake, sweepIntakes, takeNew } from "./intake.ts";
+import { IntakeCopies } from "./intake-copies.ts";
+import {
+  copyIn,
+  findCopies,
+  IntakeBlobs,
+  nameIntake,
+  removeIntake,
+  sweepIntakes,
+  TRIES_BESIDE,
+} from "./intake.ts";
 import { migrate } from "./migrate.ts";
 import * as documents from "./documents.ts";
 import * as measure from "./measure.ts";
@@ -670,59 +679,61 @@ export class SqliteStore implements Store {
     work: (into: Intake) => Promise<T>,
     { isRepeatable = false }: { isRepeatable?: boolean } = {},
   ): Promise<T> {
-    const brought = isRepeatable ? await this.#bringInBeside(work) : null;
-    if (brought !== null) return brought.result;
+    for (let tries = 0; isRepeatable && tries < TRIES_BESIDE; tries++) {
+      const brought = await this.#bringInBeside(work);
+      if (brought !== null) return brought.result;
+    }
     const result = await this.#context.connection.writeThroughout(() => work(this.#makeIntake()));
     this.#queue.settleSoon();
     return result;
   }
 
-  /** Null if some of it is here already: then it has to be compared under the lock. */
+  /** Null, and nothing is kept, if somebody else changed meanwhile what it changes. */
   async #bringInBeside<T>(work: (into: Intake) => Promise<T>): Promise<{ readonly result: T } | null> {
     const context = this.#context;
     const path = nameIntake(context.connection.path);
-    const staging = new SqliteStore({ ...this.#options, path, blobs: context.files, create: true });
+    const blobs = new IntakeBlobs(context.files);
+    const staging = new SqliteStore({ ...this.#options, path, blobs, create: true });
     const reserved = new ReservedIds(context.connection, staging.#context.connection);
+    let isKept = false;
     try {
-      const staged = await staging.#stage(context, reserved, work);
-      if (staged === null) return null;
-      if (await this.#do("write", () => copyIn(context, path))) {
-        this.#queue.lookAgain();
-        return staged;
-      }
-      for (const blob of staged.blobs) context.files.remove(blob);
-      return null;
+      const result = await staging.#stage(context, reserved, work);
+      isKept = await this.#do("write", () => copyIn(context, path));
+      if (!isKept) return null;
+      this.#queue.lookAgain();
+      return { result };
     } finally {
       removeIntake(path);
       reserved.giveBack();
+      if (!isKept) blobs.takeBack(context.connection);
     }
   }
 
-  /** Runs `work` on this store, which is closed afterwards; null if the archive it is for has some of it already. */
+  /** Runs `work` on this store, which is closed afterwards. */
   async #stage<T>(
     archive: StoreContext,
     reserved: ReservedIds,
     work: (into: Intake) => Promise<T>,
-  ): Promise<{ readonly result: T; readonly blobs: readonly string[] } | null> {
-    let isNew = true;
+  ): Promise<T> {
     try {
-      this.#beginIntake(reserved);
-      const result = await this.bringIn((into) => work(takeNew(archive, into, () => (isNew = false))));
-      return { result, blobs: await this.listBlobs() };
-    } catch (error) {
-      if (isNew) throw error;
-      return null;
+      const copies = this.#beginIntake(archive, reserved);
+      return await this.bringIn(async (into) => {
+        const result = await work(findCopies(into, copies));
+        copies.finish();
+        return result;
+      });
     } finally {
       await this.close();
     }
   }
 
   /** Nobody searches what is on its way, and a crash leaves nothing of it to repair. */
-  #beginIntake(reserved: ReservedIds): void {
+  #beginIntake(archive: StoreContext, reserved: ReservedIds): IntakeCopies {
     const { connection, index } = this.#context;
     connection.exec("PRAGMA synchronous = OFF");
     connection.write(() => index.markProblem("it belongs to rows that are on their way"));
     this.#context = { ...this.#context, reserved };
+    return new IntakeCopies(connection, archive.connection);
   }
 
   #makeIntake(): Intake {

@@ -45,12 +45,6 @@ function makeInsert(table: TableName, rows: number): Insert {
   return { columns, sql: `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${all}` };
 }
 
-/** A statement that takes all rows of a table over from an attached database. */
-export function copyRows(table: TableName, from: string): string {
-  const columns = Object.keys(tables[table].columns).join(", ");
-  return `INSERT INTO main.${table} (${columns}) SELECT ${columns} FROM ${from}.${table}`;
-}
-
 export function updateRow(prepare: Prepare, table: TableName, key: Values, set: Values): void {
   const columns = Object.keys(set);
   const sql = remember(

@@ -120,8 +120,8 @@ export interface Store
   /**
    * Runs `work`, which stores what makes a whole only together, through the object it is given. Nobody sees any of it before `work` ends; if it
    * fails or the process dies, nothing is kept. Nothing else may use this store meanwhile. Other programs go on, but where a database has one
-   * writer at a time, theirs wait. With `isRepeatable`, `work` may be run again from its beginning: then they wait only if it touches
-   * something that is stored already, which whoever calls can look for on a snapshot first.
+   * writer at a time, theirs wait. With `isRepeatable`, `work` may be run again from its beginning: then they wait only for its last step, or if
+   * they change again and again what it changes.
    */
   bringIn<T>(work: (into: Intake) => Promise<T>, options?: { isRepeatable?: boolean }): Promise<T>;
   close(): Promise<void>;

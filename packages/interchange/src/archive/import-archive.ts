@@ -3,8 +3,8 @@
  * nothing, rows after them are added. A conversation that differs, or whose sessions are stored elsewhere, is left alone and named.
  *
  * Invariant: all or nothing. What was imported is proven, by the checks of `verify`, before it is committed; until then nobody sees it, and a
- * file that is refused, or an import that is killed, leaves nothing. Other programs go on meanwhile, and what is stored already is compared
- * while they do; only where a stored conversation goes on in the file may they have to wait to write.
+ * file that is refused, or an import that is killed, leaves nothing. Other programs go on meanwhile: they wait only for the
+ * short transaction at the end.
  */
 
 import { createHash } from "node:crypto";
