@@ -53,6 +53,7 @@ test("every other format is written, and the documented database is read back", 
       at(`out.${format}`),
       "--db",
       at("a.db"),
+      ...(format === "html" ? ["--apply"] : []),
     ]);
     expect([format, result.status]).toEqual([format, 0]);
     expect(existsSync(at(`out.${format}`))).toBe(true);

@@ -6,6 +6,7 @@
 export { createPreparer } from "./bulk/index.ts";
 export type { BatchPreparer, PackedPrepared, PrepareAhead } from "./bulk/index.ts";
 export { Redaction } from "./engine/redaction.ts";
+export { compileRedaction } from "./ingest/redact.ts";
 export { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
 export { readCallArguments } from "./message/blocks.ts";
 export { BOOKKEEPING_TYPES } from "./message/bookkeeping.ts";

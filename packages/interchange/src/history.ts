@@ -22,6 +22,7 @@ import { isSqliteFile } from "./documented/source.ts";
 import { exportArchive } from "./archive/export-archive.ts";
 import type { ExportOptions, ExportProgress, ExportResult } from "./archive/export-archive.ts";
 import { exportText } from "./formats/export-text.ts";
+import type { PageOptions, PageResult } from "./page/export-page.ts";
 import type { ExportFormat } from "./formats/names.ts";
 import { importArchive, isArchive } from "./archive/import-archive.ts";
 import { migrateArchive, nameOrigin, planMigration } from "./archive/migrate.ts";
@@ -36,11 +37,11 @@ export interface ArchiveLocation {
   readonly filesDir?: string | undefined;
 }
 
-export interface ExportRequest extends ArchiveLocation, ExportOptions {
+export interface ExportRequest extends ArchiveLocation, ExportOptions, PageOptions {
   readonly format: ExportFormat;
   /** Replaces a file that is in the way; Remnic databases are always added to. */
   readonly overwrite?: boolean | undefined;
-  /** For Remnic: does everything and keeps nothing. */
+  /** For Remnic and pages: does everything and keeps nothing. */
   readonly dryRun?: boolean | undefined;
 }
 
@@ -53,7 +54,7 @@ export interface ExportRequest extends ArchiveLocation, ExportOptions {
 export async function exportConversations(
   request: ExportRequest,
   openStore: OpenStore,
-): Promise<ExportResult> {
+): Promise<ExportResult & Partial<PageResult>> {
   const { format, out, overwrite = false } = request;
   if (format !== "remnic" && !overwrite && existsSync(out)) {
     throw new EngineError("usage", `cannot write ${out}: it exists`, {
@@ -70,6 +71,10 @@ export async function exportConversations(
         return await exportDocumented(store, { ...request, filesDir: filesOf(request) });
       case "remnic":
         return await exportRemnic(store, { ...request, now: Date.now() });
+      case "html": {
+        const { exportPage } = await import("./page/export-page.ts");
+        return await exportPage(store, request);
+      }
       default:
         return await exportText(store, format, request);
     }

@@ -33,6 +33,7 @@ export type {
 } from "./history.ts";
 export type { MigrateProgress, MigrateResult } from "./archive/migrate.ts";
 export type { ExportResult } from "./archive/export-archive.ts";
+export type { PageResult } from "./page/export-page.ts";
 
 // Session files of hosts
 export { findSessionFiles, rotateSessionFile, sweepSessionFiles } from "./transcript/rotate.ts";

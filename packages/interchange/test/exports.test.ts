@@ -108,7 +108,7 @@ function openStore(folder: string): SqliteStore {
   return store;
 }
 
-test("Markdown and HTML quote what was said and let none of it act", async () => {
+test("Markdown quotes what was said and lets none of it act", async () => {
   const folder = makeTemporaryDirectory();
   await fill(folder);
   const store = openStore(folder);
@@ -117,12 +117,6 @@ test("Markdown and HTML quote what was said and let none of it act", async () =>
   const text = readFileSync(join(folder, "a.md"), "utf8");
   expect(text).toContain("`````text\n<script>alert(1)</script> ````");
   expect(text).toContain("<details><summary>Tool call: read</summary>");
-  await exportText(store, "html", { out: join(folder, "a.html") });
-  const page = readFileSync(join(folder, "a.html"), "utf8");
-  expect(page).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
-  expect(page).not.toContain("<script");
-  expect(page).toContain("default-src 'none'");
-  expect(page.match(/<article/gu)).toHaveLength(63);
 });
 
 test("OpenAI messages can be imported again, calls and results kept together", async () => {

@@ -1,8 +1,8 @@
-/** What the tests in a browser share: going to a view, and asking axe about it. */
-import { createRequire } from "node:module";
-import { readFileSync } from "node:fs";
+/** What the tests in a browser share: going to a view, and waiting for it. */
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
+
+export { findBarriers } from "@lossless/testkit/axe.ts";
 
 export const VIEWS = [
   "#/overview",
@@ -47,15 +47,4 @@ export async function until(page: Page, expression: string): Promise<void> {
   await expect
     .poll(() => page.evaluate<boolean>(`Boolean(${expression})`), { message: expression })
     .toBe(true);
-}
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-/** Violations of the page as it is, each with the elements it was found on. Evaluated by the debugger, so the page's policy stays strict. */
-export async function findBarriers(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  return page.evaluate(
-    `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
-      violations.map(({ id, nodes }) => id + ": " + nodes.slice(0, 5).map(({ target, failureSummary }) => target + " " + failureSummary).join(" | ")))`,
-  );
 }

@@ -1,7 +1,6 @@
 /**
- * Exports for people and for other tools: Markdown and one HTML page to read, OpenAI messages to feed to programs. All show what the
- * conversation said, newest versions, hidden rows left out. Text of others is only ever quoted: in Markdown inside fences
- * that it cannot close, in HTML escaped, without script, style or address of its own.
+ * Exports as text: Markdown to read, OpenAI messages to feed to programs. Both show what the conversation said, newest versions, hidden rows
+ * left out. Text of others is only ever quoted: in Markdown inside fences that it cannot close. The page is in `../page/`.
  */
 
 import type { MessageView, PartView } from "@lossless/core";
@@ -10,12 +9,11 @@ import type { ListedConversation, Snapshot, Store } from "@lossless/core/ports";
 
 import { readMessages, type ReadMessage } from "../archive/conversation-reader.ts";
 import { chooseConversations, type ExportOptions, type ExportResult } from "../archive/export-archive.ts";
-import { markUpText } from "../reading/markdown.ts";
-import { escapeHtml, renderHtml } from "../reading/markup.ts";
+import { escapeHtml } from "../reading/markup.ts";
 import { readToolArguments } from "./tool-arguments.ts";
 import { writeWholeFile } from "./whole-file.ts";
 
-export type TextFormat = "markdown" | "html" | "openai";
+export type TextFormat = "markdown" | "openai";
 
 /** With what lists call it. */
 type HeadedExport = ListedConversation & { readonly heading: string };
@@ -130,44 +128,6 @@ function escapeMarkdown(text: string): string {
   return text.replaceAll(/[\\`*_{}[\]<>#|!]/gu, String.raw`\$&`).replaceAll(/[\r\n]+/gu, " ");
 }
 
-/** One page that needs nothing else, and may load nothing else. */
-const HTML: TextStyle = {
-  begin: (conversations) => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>${escapeHtml(conversations.length === 1 ? (conversations[0]?.heading ?? "") : `${conversations.length} conversations`)}</title>
-<style>
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
-article { border-top: 1px solid #8886; padding: .75rem 0; }
-header { font-size: .85rem; opacity: .75; }
-header b { font-size: 1rem; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .5rem 0; }
-details pre { font: .85rem/1.45 ui-monospace, monospace; padding: .5rem; background: #8882; border-radius: .3rem; }
-summary { cursor: pointer; font-size: .9rem; }
-</style>
-</head>
-<body>
-<main>
-`,
-  conversation: (conversation) =>
-    `<section>\n<h1>${escapeHtml(conversation.heading)}</h1>\n<p>${escapeHtml(describeSource(conversation))}</p>\n`,
-  message: ({ row, view }) => {
-    const parts = view.parts.map((part) => {
-      if (part.type === "text") return renderHtml(markUpText(part.text));
-      const body = `<pre>${escapeHtml(part.text)}</pre>`;
-      const title = [titleOf(part), describeMedia(part)].filter((word) => word !== "").join(", ");
-      return `<details><summary>${escapeHtml(title)}</summary>${body}</details>`;
-    });
-    return `<article id="msg_${row.messageId}">\n<header><b>${nameSpeaker(view)}</b> <time>${toIso(row.createdAt)}</time> msg_${row.messageId}</header>\n${parts.join("\n")}\n</article>\n`;
-  },
-  endConversation: () => "</section>\n",
-  end: () => "</main>\n</body>\n</html>\n",
-};
-
 /** One conversation per line, in the shape that training and evaluation tools read. */
 function createOpenAiStyle(): TextStyle {
   let isFirst = true;
@@ -190,7 +150,6 @@ function createOpenAiStyle(): TextStyle {
 
 const STYLES: Readonly<Record<TextFormat, () => TextStyle>> = {
   markdown: () => MARKDOWN,
-  html: () => HTML,
   openai: createOpenAiStyle,
 };
 

@@ -1,10 +1,13 @@
-/** `lcm export`: conversations as an archive, as text for people, or as the database of another program. Never changes the archive. */
+/**
+ * `lcm export`: conversations as an archive, as text or a page for people, or as the database of another program. Never changes the archive.
+ * A page is meant to be sent, so it is written only after a look at what is redacted: a dry run unless `--apply` is given.
+ */
 import { resolve } from "node:path";
 import { Option } from "commander";
 import type { Command } from "commander";
 import { EXPORT_FORMATS } from "@lossless/interchange/names";
 import type { ExportFormat } from "@lossless/interchange/names";
-import type { ExportResult } from "@lossless/interchange";
+import type { ExportResult, PageResult } from "@lossless/interchange";
 import { runCancellable, toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, toOneLine, usageError } from "@lossless/core/doors";
@@ -20,6 +23,9 @@ interface ExportOptions {
   readonly sessionFilter?: readonly string[];
   readonly since?: string;
   readonly dryRun?: boolean;
+  readonly apply?: boolean;
+  readonly redact: boolean;
+  readonly housekeeping: boolean;
   readonly force?: boolean;
 }
 
@@ -33,6 +39,9 @@ export function defineExport(program: Command): void {
     .addOption(new Option("--session <key>", "only this session, by key or id").conflicts("conversation"))
     .option("--session-filter <id...>", "only these sessions, by id or key")
     .option("--since <time>", "only conversations with a message at this time or later, such as 2026-02-14")
+    .option("--apply", "for html: write the page; without this, dry run")
+    .option("--no-redact", "for html: keep what looks like a secret")
+    .option("--no-housekeeping", "for html: leave out lines that the agent's program wrote for itself")
     .option("--dry-run", "for remnic: dry run, write nothing")
     .option("--force", "overwrite an existing file")
     .action(toAction(runExport));
@@ -41,26 +50,25 @@ export function defineExport(program: Command): void {
     `
 archive        everything, for lcm import: messages to the byte, large files, summaries, context. Compressed when the
                name ends in .zst. The format is open; docs/interchange.md describes it.
-markdown, html what was said, to read
+markdown       what was said, to read
+html           one page to read, send or print: searchable, with calls, results and changed lines; it loads nothing.
+               Secrets are redacted by the built-in patterns and your redactPatterns: see which without --apply.
 openai         one JSON object per conversation and line, with its messages
 lossless-claw  a database in the documented schema
 remnic         adds to a Remnic LCM database (state/lcm.sqlite)`,
   );
   addExamples(command, [
     ["lcm export --out all.lcmx.zst", "everything, to move or to keep"],
-    ["lcm export --format html --conversation 3 --out talk.html", "one conversation as a page"],
+    ["lcm export --format html --conversation 3 --out talk.html", "what a page would hold and redact"],
+    ["lcm export --format html --conversation 3 --out talk.html --apply", "write the page"],
     ["lcm export --format remnic --out ~/memory/state/lcm.sqlite --dry-run", "dry run"],
   ]);
 }
 
 async function runExport(invocation: Invocation, options: ExportOptions): Promise<void> {
-  const { format, conversation, session, sessionFilter = [], dryRun, force } = options;
-  if (dryRun && format !== "remnic") {
-    throw usageError(
-      "cannot run lcm export --dry-run: only remnic adds to something that is there",
-      "Leave --dry-run out; an export changes nothing",
-    );
-  }
+  const { format, conversation, session, sessionFilter = [], apply = false, force } = options;
+  checkOptions(options);
+  const dryRun = format === "html" ? !apply : options.dryRun;
   const { settings } = await invocation.settings();
   const since = await readTimeOption(invocation, "--since", options.since);
   const { exportConversations } = await import("lossless-claw/interchange");
@@ -78,6 +86,9 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
         since,
         dryRun,
         overwrite: force,
+        redactPatterns: options.redact ? settings.redactPatterns : null,
+        keepHousekeeping: options.housekeeping,
+        timezone: settings.timezone,
         signal,
         onProgress: ({ done, total }) => progress.update(done, total),
       }),
@@ -85,8 +96,22 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
   ).finally(() => progress.finish());
   await invocation.print({
     data: { format, ...report, dryRun: dryRun || undefined },
-    text: () => renderReport(report, dryRun ?? false),
+    text: () =>
+      [renderReport(report, dryRun ?? false), ...(format === "html" ? renderPage(report, apply) : [])].join(
+        "\n",
+      ),
   });
+}
+
+function checkOptions({ dryRun, apply, format }: ExportOptions): void {
+  if (dryRun && apply)
+    throw usageError("cannot run lcm export with --dry-run and --apply", "Give one of them");
+  if (dryRun && format !== "remnic" && format !== "html") {
+    throw usageError(
+      `cannot run lcm export --dry-run for ${format}: it only writes a new file`,
+      "Leave --dry-run out; an export changes nothing",
+    );
+  }
 }
 
 function renderReport(report: ExportResult, dryRun: boolean): string {
@@ -100,4 +125,34 @@ function renderReport(report: ExportResult, dryRun: boolean): string {
     ...(report.files > 0 ? [countOf(report.files, "file")] : []),
   ].join(", ");
   return `${style.good("ok")}  ${toOneLine(report.path)}: ${counts}${size}${dryRun ? " would be written" : ""}`;
+}
+
+/** Places named for each kind; the others are counted. */
+const SHOWN_PLACES = 8;
+
+/** What a page redacts, by kind and place, and how to go on. */
+function renderPage({ housekeeping = 0, redacted = [] }: Partial<PageResult>, isWritten: boolean): string[] {
+  const kinds = [...new Set(redacted.map(({ kind }) => kind))];
+  const values = redacted.reduce((sum, { count }) => sum + count, 0);
+  const hidden = `${countOf(housekeeping, "line")} of housekeeping, hidden until the reader asks; --no-housekeeping leaves them out`;
+  return [
+    ...(housekeeping === 0 ? [] : [`    ${hidden}`]),
+    `${values === 0 ? "nothing" : countOf(values, "value")} ${isWritten ? "redacted" : "would be redacted"}${values === 0 ? "" : ":"}`,
+    ...kinds.map((kind) => renderKind(redacted.filter((place) => place.kind === kind))),
+    "Patterns know only common shapes of secrets: read the page before you send it.",
+    ...(isWritten ? [] : ["Nothing was written. Add --apply to write the page."]),
+  ];
+}
+
+function renderKind(places: NonNullable<PageResult["redacted"]>): string {
+  const count = places.reduce((sum, place) => sum + place.count, 0);
+  const named = places
+    .slice(0, SHOWN_PLACES)
+    .map(({ messageId, conversationId, part }) =>
+      messageId === null
+        ? `${part} of conversation ${conversationId}`
+        : `msg_${messageId} (${part.replace("_", " ")})`,
+    );
+  const rest = places.length - named.length;
+  return `    ${places[0]?.kind ?? ""}  ${count}  ${named.join(", ")}${rest > 0 ? `, and ${countOf(rest, "more place")}` : ""}`;
 }

@@ -1,0 +1,207 @@
+/**
+ * The HTML of an exported page, piece by piece. One file that needs nothing else: its policy lets it load nothing, run only the script whose
+ * hash it names and use only its own style. Pictures are in the file. Stored text gets in through `reading/markup.ts` and `escapeHtml`.
+ */
+import { hash } from "node:crypto";
+import { countOf, formatBytes, formatSeconds, formatSpan, formatTime } from "@lossless/core/doors";
+import type { ListedConversation } from "@lossless/core/ports";
+import { describeFile, describeResult, isShortDiff, lineOf, titleOf } from "../reading/cards.ts";
+import { markUpCode, markUpDiff } from "../reading/code.ts";
+import { markUpText } from "../reading/markdown.ts";
+import { escapeHtml, quoteText, renderHtml } from "../reading/markup.ts";
+import type { ReadablePart } from "../reading/parts.ts";
+import { PAGE_SCRIPT } from "./page-script.ts";
+import { PAGE_STYLE } from "./page-style.ts";
+import type { PageMessage, PagePart, PageTurn } from "./turns.ts";
+
+/** With what lists call it, and when it began. */
+export type HeadedExport = ListedConversation & { readonly heading: string; readonly firstAt: number | null };
+
+const SPEAKERS = { user: "User", assistant: "Assistant", system: "System", tool: "Tool", other: "Other" };
+/** Longer texts are folded to their begin. */
+const FOLD_CHARS = 6_000;
+const BEGIN_CHARS = 400;
+
+const allow = (text: string): string => `'sha256-${hash("sha256", text, "base64")}'`;
+const POLICY = [
+  "default-src 'none'",
+  `script-src ${allow(PAGE_SCRIPT)}`,
+  `style-src ${allow(PAGE_STYLE)}`,
+  "img-src data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+const quote = (text: string): string => renderHtml(quoteText(text));
+
+export class PageWriter {
+  readonly #timezone: string;
+  /** One conversation is the page; several are its chapters. */
+  readonly #isAlone: boolean;
+
+  constructor(timezone: string, conversations: number) {
+    this.#timezone = timezone;
+    this.#isAlone = conversations === 1;
+  }
+
+  begin(conversations: readonly HeadedExport[], hasHousekeeping: boolean): string {
+    const [first] = conversations;
+    const title =
+      this.#isAlone && first !== undefined ? first.heading : countOf(conversations.length, "conversation");
+    return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="referrer" content="no-referrer">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+<style>${PAGE_STYLE}</style>
+</head>
+<body>
+<header class="top">
+<h1>${quote(title)}</h1>
+${this.#isAlone && first !== undefined ? this.#describe(first) : listChapters(conversations)}
+</header>
+${renderBar(hasHousekeeping)}
+<main>
+`;
+  }
+
+  conversation(conversation: HeadedExport): string {
+    const { conversationId, heading } = conversation;
+    const head = `<h2>${quote(heading)}</h2>\n${this.#describe(conversation)}\n`;
+    return `<section id="conversation_${conversationId}" aria-label="Messages">\n${this.#isAlone ? "" : head}`;
+  }
+
+  turn(turn: PageTurn): string {
+    const { messages, tokens, startAt, tookMs } = turn;
+    const size = messages.filter((message) => !message.isHousekeeping).length;
+    const head = [
+      ...(startAt === null ? [] : [formatTime(startAt, this.#timezone)]),
+      countOf(size, "message"),
+      countOf(tokens, "token"),
+      ...(tookMs >= 1000 ? [formatSeconds(tookMs)] : []),
+    ];
+    const kind = size === 0 ? "turn housekeeping" : "turn";
+    return `<section class="${kind}">
+<p class="turn-head">${head.join(" · ")}</p>
+${messages.map((message) => this.#message(message)).join("\n")}
+</section>
+`;
+  }
+
+  endConversation(): string {
+    return "</section>\n";
+  }
+
+  end(redacted: number): string {
+    const note =
+      redacted === 0 ? "" : ` ${countOf(redacted, "value")} replaced by <code>[redacted:…]</code>.`;
+    return `</main>
+<footer>Exported by lossless-claw.${note} Times are in ${escapeHtml(this.#timezone)}.</footer>
+<script>${PAGE_SCRIPT}</script>
+</body>
+</html>
+`;
+  }
+
+  /** Project, agent, branch, model, when; no ids and no paths of the machine it was held on. */
+  #describe({ project, agent, branch, model, firstAt, lastAt }: HeadedExport): string {
+    const words = [
+      ...(project === null ? [] : [nameProject(project)]),
+      ...[agent, branch, model].filter((word) => word !== null),
+      ...(firstAt === null ? [] : [formatSpan(firstAt, lastAt, this.#timezone)]),
+    ];
+    return `<p class="of">${quote(words.join(" · "))}</p>`;
+  }
+
+  #message({ messageId, role, model, at, isDated, isHousekeeping, parts }: PageMessage): string {
+    const name = `msg_${messageId}`;
+    const time = isDated
+      ? `<time datetime="${new Date(at).toISOString()}">${formatTime(at, this.#timezone)}</time>`
+      : "";
+    return `<article class="role-${role}${isHousekeeping ? " housekeeping" : ""}" id="${name}" aria-label="${SPEAKERS[role]}, ${name}">
+<header><b>${SPEAKERS[role]}</b>${time}${model === null ? "" : `<span>${quote(model)}</span>`}<a href="#${name}">${name}</a></header>
+<div class="parts">${parts.map(renderPart).join("\n")}</div>
+</article>`;
+  }
+}
+
+/** The last folder of a path. */
+const nameProject = (path: string): string => path.split(/[\\/]/u).findLast((name) => name !== "") ?? path;
+
+const listChapters = (conversations: readonly HeadedExport[]): string =>
+  `<nav aria-label="Conversations"><ol>${conversations
+    .map(
+      ({ conversationId, heading }) =>
+        `<li><a href="#conversation_${conversationId}">${quote(heading)}</a></li>`,
+    )
+    .join("")}</ol></nav>`;
+
+const renderBar = (hasHousekeeping: boolean): string => `<div class="bar" role="search" hidden>
+<form>
+<input type="search" id="find" placeholder="Find in this page (/)" aria-label="Find in this page">
+<button type="button" id="previous" aria-label="Previous message found">↑</button>
+<button type="button" id="next" aria-label="Next message found">↓</button>
+<output id="count" for="find"></output>
+<button type="button" id="open">Open all</button>
+<button type="button" id="close">Fold all</button>
+${hasHousekeeping ? `<label><input type="checkbox" id="housekeeping"> housekeeping</label>` : ""}
+<select id="colours" aria-label="Colours"><option value="">Auto</option><option value="light">Light</option><option value="dark">Dark</option></select>
+</form>
+</div>`;
+
+function renderPart(part: PagePart): string {
+  switch (part.type) {
+    case "text":
+      return renderText(part);
+    case "image":
+      return renderImage(part);
+    case "file":
+      return `<p class="notice">${quote(describeFile(part, formatBytes))}</p>`;
+    case "reasoning":
+    case "tool_call":
+    case "tool_result":
+    case "other":
+      return renderCard(part);
+  }
+}
+
+function renderText(part: PagePart): string {
+  const body = renderHtml(markUpText(part.text)) + renderCut(part);
+  if (part.text.length <= FOLD_CHARS) return body;
+  const size = `${part.chars.toLocaleString("en")} characters`;
+  return `<details class="long"><summary><span class="prose">${quote(part.text.slice(0, BEGIN_CHARS).toWellFormed())}</span> … ${size}</summary>${body}</details>`;
+}
+
+function renderImage(part: PagePart): string {
+  const name = describeFile(part, formatBytes);
+  if (part.picture === null) return `<p class="notice">${quote(name)}</p>`;
+  return `<figure><img src="${part.picture}" alt="${escapeHtml(name)}"><figcaption>${quote(name)}</figcaption></figure>`;
+}
+
+/** A call with its result, reasoning, or a result alone: a line until somebody opens it, unless it changes a few lines of a file. */
+function renderCard(part: PagePart): string {
+  const { result } = part;
+  const kinds = { reasoning: "reasoning", tool_call: "call", tool_result: "result" } as const;
+  const kind = part.type in kinds ? kinds[part.type as keyof typeof kinds] : "other";
+  const failed = part.isError || result?.isError === true ? " failed" : "";
+  const outcome = result === null ? "" : `<span class="outcome">${quote(describeResult(result))}</span>`;
+  return `<details class="${kind}${failed}"${isShortDiff(part) ? " open" : ""}>
+<summary><b>${quote(titleOf(part))}</b> <span class="preview">${quote(lineOf(part))}</span>${outcome}</summary>
+${renderBody(part)}${result === null ? "" : renderBody(result)}
+</details>`;
+}
+
+function renderBody(part: ReadablePart): string {
+  if (part.type === "reasoning") return renderHtml(markUpText(part.text)) + renderCut(part);
+  if (part.call?.diff)
+    return renderHtml([markUpDiff(part.call.diff, `what ${part.toolName ?? "the tool"} changes`)]);
+  return renderHtml([markUpCode(part.text, "")]) + renderCut(part);
+}
+
+const renderCut = ({ text, chars }: ReadablePart): string =>
+  chars > text.length
+    ? `<p class="notice">… ${(chars - text.length).toLocaleString("en")} more characters are in the archive.</p>`
+    : "";

@@ -1,0 +1,101 @@
+/** Messages in turns: a request and everything up to the next, with the results of calls at their calls. */
+import type { MessageRow, MessageView } from "@lossless/core";
+import { readPart, readPicture } from "../reading/parts.ts";
+import type { ReadablePart } from "../reading/parts.ts";
+
+/** Longer parts are cut, and say so. */
+const MAX_PART_CHARS = 100_000;
+/** Larger pictures are named. */
+const MAX_PICTURE_BYTES = 5_000_000;
+/** Lines of the host that are not part of the talk. */
+const HOUSEKEEPING: ReadonlySet<string> = new Set(["meta", "heartbeat"]);
+
+export interface PagePart extends ReadablePart {
+  /** A picture as an address that holds it. */
+  readonly picture: string | null;
+  /** What a call gave back. */
+  readonly result: ReadablePart | null;
+}
+
+export interface PageMessage {
+  readonly messageId: number;
+  readonly role: MessageView["role"];
+  readonly model: string | null;
+  readonly at: number;
+  readonly isDated: boolean;
+  readonly tokens: number;
+  readonly isHousekeeping: boolean;
+  readonly parts: readonly PagePart[];
+}
+
+export interface PageTurn {
+  readonly messages: readonly PageMessage[];
+  readonly tokens: number;
+  readonly startAt: number | null;
+  readonly tookMs: number;
+}
+
+export const isHousekeeping = ({ hidden }: MessageRow): boolean =>
+  hidden.some((reason) => HOUSEKEEPING.has(reason));
+
+export function readPageMessage(
+  row: MessageRow,
+  { bytes, view }: { readonly bytes: Uint8Array; readonly view: MessageView },
+): PageMessage {
+  const parts = view.parts.map((part): PagePart => {
+    const read = readPart(bytes, part, MAX_PART_CHARS);
+    const isShown = read.hasImage && (read.payloadBytes ?? 0) <= MAX_PICTURE_BYTES;
+    const picture = isShown ? readPicture(bytes, part) : null;
+    const address = picture && `data:${picture.mimeType};base64,${picture.bytes.toString("base64")}`;
+    return { ...read, picture: address, result: null };
+  });
+  return {
+    messageId: row.messageId,
+    role: view.role,
+    model: view.model?.model ?? null,
+    at: row.createdAt,
+    isDated: row.isDated,
+    tokens: row.tokens,
+    isHousekeeping: isHousekeeping(row),
+    parts,
+  };
+}
+
+/** Nothing to read. */
+export const isBlank = ({ text, type, payloadBytes }: PagePart): boolean =>
+  text.trim() === "" && type !== "tool_call" && (payloadBytes ?? 0) === 0;
+
+export const beginsTurn = ({ role, isHousekeeping: isLeftOut }: PageMessage): boolean =>
+  role === "user" && !isLeftOut;
+
+/** Results go to their calls; a message that held nothing else is gone. Those of a call that is not in the turn stay where they are. */
+export function makeTurn(messages: readonly PageMessage[]): PageTurn {
+  const results = new Map<string, ReadablePart>();
+  const calls = new Set(messages.flatMap(({ parts }) => parts.flatMap(callIdOf)));
+  const isMoved = (part: PagePart): boolean =>
+    part.type === "tool_result" && calls.has(part.toolCallId ?? "") && !part.hasImage;
+  for (const { parts } of messages)
+    for (const part of parts.filter(isMoved)) results.set(part.toolCallId ?? "", part);
+  const paired = messages.flatMap((message) => {
+    const kept = message.parts.filter(
+      (part) => !(isMoved(part) && results.get(part.toolCallId ?? "") === part),
+    );
+    if (kept.length === 0 && message.parts.length > 0) return [];
+    const parts = kept.map((part) => ({ ...part, result: results.get(callIdOf(part)[0] ?? "") ?? null }));
+    return [{ ...message, parts }];
+  });
+  const spoken = messages.filter((message) => !message.isHousekeeping && message.isDated);
+  const startAt = spoken[0]?.at ?? null;
+  return {
+    messages: paired,
+    tokens: messages.reduce(
+      (sum, { tokens, isHousekeeping: isLeftOut }) => sum + (isLeftOut ? 0 : tokens),
+      0,
+    ),
+    startAt,
+    tookMs: Math.max(0, (spoken.at(-1)?.at ?? 0) - (startAt ?? 0)),
+  };
+}
+
+const callIdOf = ({ type, toolCallId }: PagePart): string[] =>
+  type === "tool_call" && toolCallId !== null ? [toolCallId] : [];
