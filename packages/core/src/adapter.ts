@@ -12,7 +12,11 @@ export {
   countShown,
   findFloor,
   HeadTaker,
+  isSpoken,
   isUsable,
+  keepApart,
+  listGaps,
+  MAX_SUMMARIES_BEFORE,
   readTools,
   takeNewest,
   toBoundary,
@@ -21,6 +25,7 @@ export {
 } from "./archive/cover-reads.ts";
 export type { CoverItemColumns, ReserveColumns, ShownCounters, SpanColumns } from "./archive/cover-reads.ts";
 export {
+  isLeaseFree,
   planAddDebt,
   planClaimDebt,
   planClaimUpkeep,
@@ -128,6 +133,7 @@ export { planRecordUnsealing, planReplaceSealed } from "./archive/vault.ts";
 export type { Key } from "./archive/tables.ts";
 export { proveArchive, proveConversations } from "./archive/verify.ts";
 export type { Problems } from "./archive/verify-problems.ts";
+export { fitDimensions, isMostOfAll, LIKELY_PER_HIT, STRETCH_VECTORS } from "./archive/vector-reads.ts";
 export { checkVector, refuseVector } from "./archive/verify-vectors.ts";
 export { isHiddenByBoundary } from "./model/boundaries.ts";
 export type { Boundary } from "./model/boundaries.ts";

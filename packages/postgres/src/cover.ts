@@ -11,7 +11,11 @@ import {
   HeadTaker,
   HIDDEN,
   isHiddenByBoundary,
+  isSpoken,
   isUsable,
+  keepApart,
+  listGaps,
+  MAX_SUMMARIES_BEFORE,
   must,
   takeNewest,
   toBoundary,
@@ -34,8 +38,6 @@ import type { StoreContext } from "./store-context.ts";
 const WALK_ITEMS = 64;
 /** Items that folding reads at once: a step needs some hundred. */
 const PAGE_ITEMS = 1_000;
-/** Summaries looked at beyond what a budget holds: enough for any budget that is worth having. */
-const MAX_SUMMARIES_BEFORE = 400;
 
 /** The tool calls of a message and the answers in it come along as JSON. Their order among themselves tells nothing. */
 const toolsOf = (message: string): string => `
@@ -161,9 +163,6 @@ export function readCoverTail(
   });
 }
 
-/** Words of a person. */
-const isSpoken = ({ role, toolResults }: CoverItem): boolean => role === "user" && toolResults.length === 0;
-
 type ReserveRow = ReserveColumns & { readonly end_before: number | null };
 type WithinRow = SpanColumns & { readonly summary_id: string };
 
@@ -223,8 +222,8 @@ export function readCoverHead(
       readPage(Number.MIN_SAFE_INTEGER, 0),
     ]);
     const summaries = retained.map(toCoverItem).filter((item) => !isHiddenByBoundary(item, boundaries));
-    const kept = await keepApart(own, conversationId, summaries, findFloor(boundaries));
-    const head = new HeadTaker(kept, stored, maxMessageTokens);
+    const inGaps = await readGaps(own, conversationId, listGaps(summaries, findFloor(boundaries)));
+    const head = new HeadTaker(keepApart(summaries, inGaps), stored, maxMessageTokens);
     let isWhole = true;
     for (let page = first; page.length > 0 && isWhole;) {
       isWhole = page.every((row) => head.take(toCoverItem(row)));
@@ -235,24 +234,20 @@ export function readCoverHead(
   });
 }
 
-/** Where hidden items lie between two summaries that stay visible, the first of them comes along: it is what keeps the two apart. */
-async function keepApart(
+async function readGaps(
   sql: Sql,
   conversationId: number,
-  summaries: readonly CoverItem[],
-  floor: number,
-): Promise<CoverItem[]> {
-  if (summaries.length === 0) return [];
-  const begins = summaries.map(({ startPosition }) => startPosition);
-  const ends = [...begins.slice(1), floor];
+  gaps: ReturnType<typeof listGaps>,
+): Promise<(CoverItem | undefined)[]> {
+  if (gaps.length === 0) return [];
   const rows = await sql.all<CoverItemColumns & { readonly at: number }>(
     FIRST_BETWEEN,
     conversationId,
-    begins,
-    ends,
+    gaps.map(({ after }) => after),
+    gaps.map(({ before }) => before),
   );
   const between = new Map(rows.map((row) => [row.at - 1, toCoverItem(row)]));
-  return summaries.flatMap((summary, at) => [summary, between.get(at) ?? []].flat());
+  return gaps.map((_gap, at) => between.get(at));
 }
 
 const SOURCES = `

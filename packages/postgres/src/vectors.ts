@@ -9,7 +9,11 @@
 import {
   dotProduct,
   EngineError,
+  fitDimensions,
+  isMostOfAll,
+  LIKELY_PER_HIT,
   NearestList,
+  STRETCH_VECTORS,
   toSpace,
   VectorCodes,
   vectorFromBytes,
@@ -101,14 +105,6 @@ const SCAN_CONVERSATIONS = `
     AND ($6::bigint IS NULL OR m.created_at >= $6) AND ($7::bigint IS NULL OR m.created_at < $7) AND ($8::text IS NULL OR m.role = $8)
   ORDER BY m.conversation_id, m.seq LIMIT $5`;
 
-/** Vectors looked at in one stretch: some milliseconds. */
-const STRETCH = 2_048;
-/** For each hit that is wanted so many are compared exactly, as on SQLite. */
-const LIKELY_PER_HIT = 20;
-/** Conversations with fewer messages, or with less than a quarter of all, are read one by one: that is no slower. */
-const MANY_MESSAGES = 8_192;
-const LARGE_SHARE = 0.25;
-
 type Verb<K extends keyof Store> = Parameters<Store[K]>[0];
 
 export async function listVectorSpaces({ sql }: StoreContext): Promise<VectorSpace[]> {
@@ -168,11 +164,10 @@ export async function storeVectors(
   return sql.write(async (transaction): Promise<StoreVectorsResult> => {
     const space = await transaction.get<{ dimensions: number }>(RENEW, now + leaseMs, spaceId, holder);
     if (space === undefined) return { kind: "lost" };
-    const lengths = vectors.flatMap(({ vector }) => (vector === null ? [] : [vector.length]));
-    const expected = space.dimensions === 0 ? (lengths[0] ?? 0) : space.dimensions;
-    const given = lengths.find((length) => length !== expected);
-    if (given !== undefined) return { kind: "dimensions", expected, given };
-    if (space.dimensions !== expected) transaction.post(statement(SET_DIMENSIONS, expected, spaceId));
+    const fit = fitDimensions(space.dimensions, vectors);
+    if (fit.kind === "dimensions") return fit;
+    if (space.dimensions !== fit.dimensions)
+      transaction.post(statement(SET_DIMENSIONS, fit.dimensions, spaceId));
     transaction.post(statement(HOLD, ids));
     const stored = await transaction.change(ADD_VECTORS, spaceId, ...packVectors(vectors));
     transaction.post(
@@ -257,7 +252,7 @@ export function scanVectors(context: StoreContext, request: Verb<"scanVectors">)
     const next =
       facts === undefined
         ? null
-        : isMostOfAll(request, facts)
+        : isMostOfAll(scope, facts)
           ? await scanSpace(sql, context, request, facts, scan)
           : await scanConversations(sql, request, facts, scan);
     return { nearest: scan.nearest.list(), next };
@@ -266,13 +261,6 @@ export function scanVectors(context: StoreContext, request: Verb<"scanVectors">)
 
 const listConversations = ({ conversations }: SpaceFacts): number[] =>
   conversations ? conversations.split(",").map(Number) : [];
-
-/** Whether a scope is better read as all of a space than conversation by conversation. */
-function isMostOfAll({ scope }: Verb<"scanVectors">, { named, total }: SpaceFacts): boolean {
-  const { since, before, role } = scope;
-  if (since !== undefined || before !== undefined || role !== undefined) return false;
-  return named === total || named >= Math.max(MANY_MESSAGES, LARGE_SHARE * total);
-}
 
 /** Compares vectors with the one that is looked for. */
 class Scan {
@@ -320,13 +308,13 @@ async function scanSpace(
     await compareLikely(sql, spaceId, likely, scan);
     from = known?.findLast()?.vectorId ?? 0;
   }
-  const rows = await sql.all<CodedRow & { vector: Uint8Array }>(SCAN_SPACE, spaceId, from, STRETCH);
+  const rows = await sql.all<CodedRow & { vector: Uint8Array }>(SCAN_SPACE, spaceId, from, STRETCH_VECTORS);
   const read = rows.map((row): NewRow => ({
     ...row,
     vector: scan.compare(row.messageId, row.vector, isIn(row.conversationId)),
   }));
   if (!isExact) addCodes(all, spaceId, read, { from, dimensions: vector.length, name: facts.name ?? "" });
-  return rows.length === STRETCH ? String(rows.at(-1)?.vectorId) : null;
+  return rows.length === STRETCH_VECTORS ? String(rows.at(-1)?.vectorId) : null;
 }
 
 async function compareLikely(
@@ -394,12 +382,12 @@ async function scanConversations(
     listConversations(facts),
     conversation,
     seq,
-    STRETCH,
+    STRETCH_VECTORS,
     since,
     before,
     role,
   );
   for (const { messageId, vector } of rows) scan.compare(messageId, vector, true);
   const last = rows.at(-1);
-  return last !== undefined && rows.length === STRETCH ? `${last.conversationId}.${last.seq}` : null;
+  return last !== undefined && rows.length === STRETCH_VECTORS ? `${last.conversationId}.${last.seq}` : null;
 }

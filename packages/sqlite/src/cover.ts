@@ -10,6 +10,9 @@ import {
   HeadTaker,
   HIDDEN,
   isHiddenByBoundary,
+  keepApart,
+  listGaps,
+  MAX_SUMMARIES_BEFORE,
   isUsable,
   must,
   readTools,
@@ -106,9 +109,6 @@ const SHOWN_WITHIN = `
   WHERE conversation_id = ? AND hidden = 0 AND start_pos >= ? AND start_pos <= ?`;
 const END_BEFORE = `
   SELECT end_pos FROM context_items WHERE conversation_id = ? AND start_pos < ? ORDER BY start_pos DESC, seq DESC LIMIT 1`;
-
-/** Summaries looked at beyond what a budget holds: enough for any budget that is worth having. */
-const MAX_SUMMARIES_BEFORE = 400;
 
 export function readCoverTail(
   { connection }: StoreContext,
@@ -318,10 +318,7 @@ export function readCoverHead(
   });
 }
 
-/**
- * What stays visible before a boundary, oldest first. Where hidden items lie between two such summaries, the first of them comes along:
- * it is what keeps the two apart.
- */
+/** What stays visible before a boundary, oldest first. */
 function readRetained(
   connection: Connection,
   conversationId: number,
@@ -329,15 +326,11 @@ function readRetained(
   boundaries: readonly Boundary[],
 ): CoverItem[] {
   const summaries = [...walkSummariesBefore(connection, conversationId, floor, boundaries)].reverse();
-  return summaries.flatMap((summary, index) => {
-    const next = summaries[index + 1]?.startPosition ?? floor;
-    return [
-      summary,
-      ...[...connection.walk<ItemRow>(FIRST_BETWEEN, conversationId, summary.startPosition, next)].map(
-        toItem,
-      ),
-    ];
+  const inGaps = listGaps(summaries, floor).map(({ after, before }) => {
+    const [first] = connection.walk<ItemRow>(FIRST_BETWEEN, conversationId, after, before);
+    return first ? toItem(first) : null;
   });
+  return keepApart(summaries, inGaps);
 }
 
 function toItem(row: readonly [...ItemRow, ...rest: unknown[]]): CoverItem {

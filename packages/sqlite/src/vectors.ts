@@ -6,7 +6,11 @@
  */
 import {
   dotProduct,
+  fitDimensions,
+  isMostOfAll,
+  LIKELY_PER_HIT,
   NearestList,
+  STRETCH_VECTORS,
   toSpace,
   VectorCodes,
   vectorFromBytes,
@@ -89,13 +93,6 @@ const SCAN_CONVERSATION = `
   ORDER BY m.seq LIMIT ?4`;
 const ALL_CONVERSATIONS = "SELECT conversation_id AS id FROM conversations ORDER BY conversation_id";
 
-/** Vectors looked at in one stretch: some milliseconds. */
-const STRETCH = 2_048;
-/** For each hit that is wanted so many are compared exactly: in a benchmark of random vectors, the hardest, all of the first 20 are among them. */
-const LIKELY_PER_HIT = 20;
-/** Conversations with fewer messages, or with less than a quarter of all, are read one by one: that is no slower. */
-const MANY_MESSAGES = 8_192;
-const LARGE_SHARE = 0.25;
 /** When more of the newest vectors were removed than this, the codes are made again. */
 const MAX_DROPPED = 256;
 
@@ -148,11 +145,9 @@ export function storeVectors({ connection }: StoreContext, request: StoreVectors
   return connection.write((): StoreVectorsResult => {
     if (connection.change(RENEW, now + leaseMs, spaceId, holder) === 0) return { kind: "lost" };
     const known = connection.get<{ dimensions: number }>(DIMENSIONS, spaceId)?.dimensions ?? 0;
-    const lengths = vectors.flatMap(({ vector }) => (vector === null ? [] : [vector.length]));
-    const expected = known === 0 ? (lengths[0] ?? 0) : known;
-    const given = lengths.find((length) => length !== expected);
-    if (given !== undefined) return { kind: "dimensions", expected, given };
-    if (known !== expected) connection.run(SET_DIMENSIONS, expected, spaceId);
+    const fit = fitDimensions(known, vectors);
+    if (fit.kind === "dimensions") return fit;
+    if (known !== fit.dimensions) connection.run(SET_DIMENSIONS, fit.dimensions, spaceId);
     let stored = 0;
     for (const { messageId, vector } of vectors) {
       const bytes = vector === null ? new Uint8Array() : vectorToBytes(vector);
@@ -198,27 +193,21 @@ export function scanVectors(
     const { scope } = request;
     const conversations = resolveConversations(connection, scope);
     const stretch = new Stretch(request.vector, request.limit, listBeyond(connection, scope, "message"));
-    const next = isMostOfAll(connection, scope, conversations)
+    const next = isMostOfAll(scope, countScope(connection, conversations))
       ? scanSpace(context, request, conversations, stretch)
       : scanConversations(connection, request, conversations, stretch);
     return { nearest: stretch.list(), next };
   });
 }
 
-/** Whether a scope is better read as all of a space than conversation by conversation. */
-function isMostOfAll(
+function countScope(
   connection: Connection,
-  { since, before, role }: RecallScope,
   conversations: readonly number[] | null,
-): boolean {
-  if (since !== undefined || before !== undefined || role !== undefined) return false;
-  if (conversations === null) return true;
-  const ids = JSON.stringify(conversations);
-  const { named, total } = connection.get<{ named: number; total: number }>(COUNT_SCOPE, ids) ?? {
-    named: 0,
-    total: 0,
-  };
-  return named >= Math.max(MANY_MESSAGES, LARGE_SHARE * total);
+): { readonly named: number; readonly total: number } {
+  // Of a scope that leaves nothing out it does not matter how much that is.
+  const all = { named: 0, total: 0 };
+  if (conversations === null) return all;
+  return connection.get<typeof all>(COUNT_SCOPE, JSON.stringify(conversations)) ?? all;
 }
 
 /** First what is known by its codes, then one stretch of the rest, which is coded on the way. The place is a row of the space. */
@@ -254,7 +243,7 @@ function scanSpace(
   for (const row of rows)
     if (row.vector !== null && isWanted(row)) stretch.compare(row.messageId, row.vector);
   if (!isExact) addCodes(connection, codes, spaceId, rows, { from, dimensions: vector.length });
-  return rows.length === STRETCH ? String(rows.at(-1)?.vectorId) : null;
+  return rows.length === STRETCH_VECTORS ? String(rows.at(-1)?.vectorId) : null;
 }
 
 /** Drops codes of a space that had this number before: another program may have dropped it and filled a new one. */
@@ -326,7 +315,7 @@ type SpaceRow = readonly [vectorId: number, messageId: number, vector: Uint8Arra
 
 /** Compares up to so many vectors with the one that is looked for. */
 class Stretch {
-  left = STRETCH;
+  left = STRETCH_VECTORS;
   readonly without: ReadonlySet<number>;
   readonly #vector: Float32Array;
   readonly #nearest: NearestList;

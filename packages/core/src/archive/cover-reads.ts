@@ -18,6 +18,29 @@ export const toBoundary = (row: Pick<Row<"boundaries">, "position" | "retain_dep
 export const findFloor = (boundaries: readonly Boundary[]): number =>
   boundaries.findLast(({ retainDepth }) => retainDepth >= 0)?.position ?? 0;
 
+/** Summaries looked at beyond what a budget holds: enough for any budget that is worth having. */
+export const MAX_SUMMARIES_BEFORE = 400;
+
+/** Words of a person. Several formats hand tool results over under the user's role. */
+export const isSpoken = ({ role, toolResults }: Pick<CoverItem, "role" | "toolResults">): boolean =>
+  role === "user" && toolResults.length === 0;
+
+/** The gaps behind the summaries that stay visible before a boundary: positions between which the first shown item is wanted. */
+export const listGaps = (
+  retained: readonly CoverItem[],
+  floor: number,
+): { readonly after: number; readonly before: number }[] =>
+  retained.map(({ startPosition }, at) => ({
+    after: startPosition,
+    before: retained[at + 1]?.startPosition ?? floor,
+  }));
+
+/** Those summaries, each with the first shown item behind it: it is what keeps two of them apart. */
+export const keepApart = (
+  retained: readonly CoverItem[],
+  inGaps: readonly (CoverItem | null | undefined)[],
+): CoverItem[] => retained.flatMap((summary, at) => [summary, ...(inGaps[at] ? [inGaps[at]] : [])]);
+
 type Tools = Pick<CoverItem, "toolCalls" | "toolResults">;
 
 const NO_TOOLS: Tools = { toolCalls: [], toolResults: [] };

@@ -31,8 +31,12 @@ function* lockDebtOf(conversationId: number, onlyFree = false): Asking<DebtRow |
   return head || !onlyFree ? yield* readDebtOf(conversationId) : null;
 }
 
-const isFree = ({ lease_holder, lease_until }: DebtRow, holder: string, now: number): boolean =>
-  lease_until === null || lease_until <= now || lease_holder === holder;
+/** Whether this holder may have a lease. */
+export const isLeaseFree = (
+  { lease_holder, lease_until }: Pick<DebtRow, "lease_holder" | "lease_until">,
+  holder: string,
+  now: number,
+): boolean => lease_until === null || lease_until <= now || lease_holder === holder;
 
 export function* planReadDebt(conversationId: number): Asking<Debt | null> {
   const row = yield* readDebtOf(conversationId);
@@ -68,7 +72,7 @@ export function* planClaimDebt(request: Request<"claimDebt">): Plan<Debt | null>
   const { conversationId, holder, now, leaseMs, force = false } = request;
   const changes = new Changes();
   const isDue = (row: DebtRow): boolean =>
-    row.reason === OWED && (force || row.next_attempt_at <= now) && isFree(row, holder, now);
+    row.reason === OWED && (force || row.next_attempt_at <= now) && isLeaseFree(row, holder, now);
   for (const id of conversationId === null ? yield* listOwing(isDue) : [conversationId]) {
     const row = yield* lockDebtOf(id, conversationId === null);
     if (!row || !isDue(row)) continue;
@@ -102,7 +106,7 @@ export function* planClaimUpkeep(request: Request<"claimUpkeep">): Plan<boolean>
   const { conversationId, holder, now, leaseMs } = request;
   const changes = new Changes();
   const known = yield* lockDebtOf(conversationId);
-  if (known && !isFree(known, holder, now)) return changes.done(false);
+  if (known && !isLeaseFree(known, holder, now)) return changes.done(false);
   const lease = { lease_holder: holder, lease_until: now + leaseMs };
   if (known) changes.update("compaction_debt", { conversation_id: conversationId }, lease);
   else changes.insert("compaction_debt", { ...describe(conversationId, now), ...lease });

@@ -6,7 +6,11 @@ import {
   findFloor,
   HeadTaker,
   isHiddenByBoundary,
+  isSpoken,
   isUsable,
+  keepApart,
+  listGaps,
+  MAX_SUMMARIES_BEFORE,
   takeNewest,
   toBoundary,
   toCounts,
@@ -17,9 +21,6 @@ import type { Boundary, CoverItem } from "@lossless/core/adapter";
 import type { CoverCounters, Row, RunRow, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { findOwned, groupHidden, listInOrder } from "./read.ts";
-
-/** Summaries looked at beyond what a budget holds. */
-const MAX_SUMMARIES_BEFORE = 400;
 
 const compare = (a: Row<"context_items">, b: Row<"context_items">): number =>
   a.start_pos - b.start_pos || a.seq - b.seq;
@@ -91,22 +92,19 @@ export const coverVerbs = (archive: MemoryArchive) => {
     boundaries: readonly Boundary[],
   ): CoverItem | null => {
     const item = listItems(id, -END, END).findLast(
-      ({ startPosition, seq, role, hidden, toolResults }) =>
-        (startPosition - oldest.startPosition || seq - oldest.seq) < 0 &&
-        role === "user" &&
-        hidden === 0 &&
-        toolResults.length === 0,
+      (item) =>
+        (item.startPosition - oldest.startPosition || item.seq - oldest.seq) < 0 &&
+        item.hidden === 0 &&
+        isSpoken(item),
     );
     return item && !isHiddenByBoundary(item, boundaries) ? item : null;
   };
-  /** What stays visible before a boundary, and the first shown item between two such summaries, which keeps them apart. */
   const listRetained = (id: number, floor: number, boundaries: readonly Boundary[]): CoverItem[] => {
     const summaries = listSummariesBefore(id, floor, boundaries).reverse();
-    return summaries.flatMap((summary, at) => {
-      const next = summaries[at + 1]?.startPosition ?? floor;
-      const between = listItems(id, summary.startPosition + 1, next).find(({ hidden }) => hidden === 0);
-      return between ? [summary, between] : [summary];
-    });
+    const inGaps = listGaps(summaries, floor).map(({ after, before }) =>
+      listItems(id, after + 1, before).find(({ hidden }) => hidden === 0),
+    );
+    return keepApart(summaries, inGaps);
   };
   const findInherited = (ids: readonly number[], found: Map<number, number>): void => {
     for (const { parent_id, fork_pos } of ids.flatMap((id) => archive.find("conversations", id) ?? [])) {

@@ -1,5 +1,13 @@
 /** Vectors in an archive of maps: every search compares all of a space. */
-import { dotProduct, NearestList, toSpace, vectorFromBytes, vectorToBytes } from "@lossless/core/adapter";
+import {
+  dotProduct,
+  fitDimensions,
+  isLeaseFree,
+  NearestList,
+  toSpace,
+  vectorFromBytes,
+  vectorToBytes,
+} from "@lossless/core/adapter";
 import type { Row, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { change } from "./change.ts";
@@ -39,9 +47,8 @@ export const vectorVerbs = (archive: MemoryArchive) => {
       const lease = { lease_holder: holder, lease_until: now + leaseMs };
       const [known] = archive.filter("vector_spaces", { model });
       if (known) {
-        const { space_id, lease_holder, lease_until } = known;
-        const isFree = lease_holder === null || lease_holder === holder || (lease_until ?? 0) <= now;
-        if (!isFree) return null;
+        const { space_id } = known;
+        if (!isLeaseFree(known, holder, now)) return null;
         change(archive, (changes) => changes.update("vector_spaces", { space_id }, lease));
         return toSpace(known);
       }
@@ -68,10 +75,8 @@ export const vectorVerbs = (archive: MemoryArchive) => {
     async storeVectors({ spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [] }) {
       const space = archive.find("vector_spaces", spaceId);
       if (space?.lease_holder !== holder) return { kind: "lost" };
-      const lengths = vectors.flatMap(({ vector }) => vector?.length ?? []);
-      const expected = space.dimensions === 0 ? (lengths[0] ?? 0) : space.dimensions;
-      const given = lengths.find((length) => length !== expected);
-      if (given !== undefined) return { kind: "dimensions", expected, given };
+      const fit = fitDimensions(space.dimensions, vectors);
+      if (fit.kind === "dimensions") return fit;
       const rows = archive.list("message_vectors");
       const isKnown = (id: number): boolean =>
         rows.some((row) => row.message_id === id && row.space_id === spaceId);
@@ -80,7 +85,7 @@ export const vectorVerbs = (archive: MemoryArchive) => {
       const done = [...vectors.map(({ messageId }) => messageId), ...passed];
       change(archive, (changes) => {
         const lease_until = now + leaseMs;
-        changes.update("vector_spaces", { space_id: spaceId }, { lease_until, dimensions: expected });
+        changes.update("vector_spaces", { space_id: spaceId }, { lease_until, dimensions: fit.dimensions });
         for (const [at, { messageId, vector }] of stored.entries())
           changes.insert("message_vectors", {
             vector_id: last + 1 + at,
