@@ -6,11 +6,14 @@ import type {
   AskResult,
   ContextResult,
   ContextTurns,
+  ConversationChoices,
   ConversationDetail,
   CountedConversation,
   DoctorReply,
   Graph,
   GrowthResult,
+  HeadedConversation,
+  LabelUpdate,
   MessageDetail,
   MessagePage,
   News,
@@ -85,6 +88,9 @@ export async function readOverview(): Promise<Overview> {
 export const readGrowth = (): Promise<GrowthResult> => ask("/api/growth");
 export const listConversations = (query: Query): Promise<Page<CountedConversation>> =>
   ask("/api/conversations", { sort: "newest", ...query });
+export const listChoices = (): Promise<ConversationChoices> => ask("/api/conversation-choices");
+export const changeLabels = (id: number, update: LabelUpdate): Promise<HeadedConversation> =>
+  post(`/api/conversations/${id}/labels`, update);
 export const readConversation = (id: number): Promise<ConversationDetail> => ask(`/api/conversations/${id}`);
 export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
   ask(`/api/conversations/${id}/messages`, query);

@@ -1,12 +1,14 @@
 /**
- * The conversations of the archive by name: what each was about, where, with which agent and when; the newest first. Project and agent narrow the
- * list on the server, words narrow what is listed; Enter looks for the words in all that was said. Ids come last.
+ * The conversations of the archive by name: what each was about, where, with which agent and when; the newest first. The filter
+ * narrows the list on the server, words narrow what is listed; Enter looks for the words in all that was said. Ids come last.
  */
-import { listConversations } from "./api.ts";
+import { listConversations, writeAccess } from "./api.ts";
 import type { CountedConversation, Page } from "./api.ts";
+import { ConversationFilter } from "./conversation-filter.ts";
 import { debounce, fill, h, textNodes } from "./dom.ts";
 import type { Child } from "./dom.ts";
-import { countOf, formatCount, formatShort, formatTime, nameProject } from "./format.ts";
+import { countOf, formatCount, formatShort, formatTime } from "./format.ts";
+import { renderLabelButton } from "./label-dialog.ts";
 import { describeOrigin, renderFailure } from "./view.ts";
 
 /** Rows that are drawn before somebody asks for more. */
@@ -31,25 +33,17 @@ export class ConversationTable {
     placeholder: "What was it about?",
     "aria-label": "Find a conversation",
   });
-  readonly #project = h("select", { name: "project", "aria-label": "Project" });
-  readonly #agent = h("select", { name: "agent", "aria-label": "Agent" });
+  readonly #filter: ConversationFilter;
   readonly #says = h("p", { class: "faint", role: "status" });
   readonly #body = h("tbody", {});
   readonly #more = h("button", { type: "button", class: "more" }, "More conversations");
-  readonly #projects = new Set<string>();
-  readonly #agents = new Set<string>();
   #rows: readonly CountedConversation[] = [];
   #next: string | null = null;
   #shown = SHOWN_AT_FIRST;
 
   constructor(query: URLSearchParams) {
     this.#words.value = query.get("q") ?? "";
-    for (const [set, name] of [
-      [this.#projects, "project"],
-      [this.#agents, "agent"],
-    ] as const)
-      if (query.get(name)) set.add(query.get(name) ?? "");
-    this.#renderChoices(query.get("project") ?? "", query.get("agent") ?? "");
+    this.#filter = new ConversationFilter(query, () => void this.#load());
     this.element = this.#render();
   }
 
@@ -58,8 +52,6 @@ export class ConversationTable {
       "form",
       { class: "toolbar find", role: "search" },
       this.#words,
-      this.#project,
-      this.#agent,
       h("button", { type: "submit", class: "primary" }, "Search all that was said"),
     );
     form.addEventListener("submit", (event) => {
@@ -69,14 +61,13 @@ export class ConversationTable {
     });
     const narrow = debounce(() => void this.#narrow(), 120);
     this.#words.addEventListener("input", () => narrow());
-    for (const choice of [this.#project, this.#agent])
-      choice.addEventListener("change", () => void this.#load());
     this.#more.addEventListener("click", () => void this.#showMore());
     return h(
       "section",
       { "aria-label": "Conversations" },
       h("h2", {}, "Conversations"),
       form,
+      this.#filter.element,
       this.#says,
       h(
         "div",
@@ -102,13 +93,12 @@ export class ConversationTable {
 
   /** The first page of all of them, which the overview has read. */
   show(page: Page<CountedConversation>): void {
-    this.#learn(page.items);
     if (this.#isNarrowed()) void this.#load();
     else this.#take(page);
   }
 
   #isNarrowed(): boolean {
-    return this.#project.value !== "" || this.#agent.value !== "";
+    return Object.keys(this.#filter.values()).length > 0;
   }
 
   #take(page: Page<CountedConversation>): void {
@@ -119,23 +109,21 @@ export class ConversationTable {
 
   async #load(): Promise<void> {
     this.#shown = SHOWN_AT_FIRST;
+    const chosen = JSON.stringify(this.#filter.values());
     try {
-      this.#take(await listConversations(this.#choice()));
+      const page = await listConversations(this.#filter.values());
+      // Something else may have been chosen meanwhile.
+      if (chosen === JSON.stringify(this.#filter.values())) this.#take(page);
     } catch (error) {
       fill(this.#says, renderFailure(error));
     }
   }
 
-  #choice(): Readonly<Record<string, string | undefined>> {
-    return { project: this.#project.value || undefined, agent: this.#agent.value || undefined };
-  }
-
   async #readNext(): Promise<void> {
     if (this.#next === null) return;
-    const page = await listConversations({ ...this.#choice(), after: this.#next });
+    const page = await listConversations({ ...this.#filter.values(), after: this.#next });
     this.#next = page.next;
     this.#rows = [...this.#rows, ...page.items];
-    this.#learn(page.items);
   }
 
   async #showMore(): Promise<void> {
@@ -160,7 +148,7 @@ export class ConversationTable {
     }
     if (words !== this.#words.value.trim()) return;
     const found = this.#rows.filter((row) => holds(row, words));
-    fill(this.#body, ...found.slice(0, this.#shown).map(renderRow));
+    fill(this.#body, ...found.slice(0, this.#shown).map((row) => renderRow(row, () => void this.#load())));
     this.#more.hidden = found.length <= this.#shown && this.#next === null;
     fill(this.#says, ...this.#describe(words, found.length));
   }
@@ -179,40 +167,10 @@ export class ConversationTable {
   /** Every choice has an address, without a step of its own in the history. */
   #remember(q: string): void {
     if (!/^#\/overview|^$/.test(location.hash)) return;
-    const pairs = Object.entries({ q, project: this.#project.value, agent: this.#agent.value });
-    const query = new URLSearchParams(pairs.filter(([, value]) => value !== "")).toString();
+    const query = new URLSearchParams({ ...(q === "" ? {} : { q }), ...this.#filter.values() }).toString();
     if (query !== "" || location.hash.includes("?"))
       history.replaceState(history.state, "", query === "" ? "#/overview" : `#/overview?${query}`);
   }
-
-  #learn(rows: readonly CountedConversation[]): void {
-    for (const { project, agent } of rows) {
-      if (project !== null) this.#projects.add(project);
-      if (agent !== null) this.#agents.add(agent);
-    }
-    this.#renderChoices(this.#project.value, this.#agent.value);
-  }
-
-  #renderChoices(project: string, agent: string): void {
-    fillChoice(this.#project, "Any project", this.#projects, project, nameProject);
-    fillChoice(this.#agent, "Any agent", this.#agents, agent, (name) => name);
-  }
-}
-
-function fillChoice(
-  select: HTMLSelectElement,
-  any: string,
-  values: ReadonlySet<string>,
-  chosen: string,
-  nameOf: (value: string) => string,
-): void {
-  const options = [...values]
-    .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
-    .map((value) => h("option", { value, title: value }, nameOf(value)));
-  fill(select, h("option", { value: "" }, any), ...options);
-  select.value = chosen;
-  // One value alone leaves nothing to choose.
-  select.hidden = values.size < 2 && chosen === "";
 }
 
 /** Every word, anywhere in what the row says. */
@@ -236,11 +194,14 @@ function describeLeftOut({ counts }: CountedConversation): string | undefined {
   return leftOut === 0 ? undefined : `${formatCount(leftOut)} hidden: ${reasons.join(", ")}`;
 }
 
-function renderRow(row: CountedConversation): HTMLElement {
+function renderRow(row: CountedConversation, onLabel: () => void): HTMLElement {
   const id = row.conversationId;
   const leftOut = describeLeftOut(row);
-  const state =
-    row.archivedAt === null ? [] : [`archived${row.archiveCause ? ` (${row.archiveCause})` : ""}`];
+  const state = [
+    ...(row.archivedAt === null ? [] : [`archived${row.archiveCause ? ` (${row.archiveCause})` : ""}`]),
+    ...(row.unlistedAt === null ? [] : ["hidden"]),
+  ];
+  const origin = [...describeOrigin(row), ...(row.model === null ? [] : [row.model])];
   return h(
     "tr",
     {},
@@ -248,12 +209,11 @@ function renderRow(row: CountedConversation): HTMLElement {
       "td",
       { class: "wide" },
       h("a", { class: "title", href: `#/conversation/${id}` }, ...textNodes(row.heading)),
+      writeAccess() !== null && renderLabelButton(row, onLabel, "✎"),
       h(
         "small",
         {},
-        ...textNodes(
-          [...(row.pinnedAt === null ? [] : ["pinned"]), ...describeOrigin(row), ...state].join(" · "),
-        ),
+        ...textNodes([...(row.pinnedAt === null ? [] : ["pinned"]), ...origin, ...state].join(" · ")),
         ...row.tags.map((tag) => h("span", { class: "tag" }, ...textNodes(tag))),
       ),
     ),

@@ -7,6 +7,7 @@ import type {
   HeadedConversation,
   ExplainedItem,
   GrepResult,
+  LabelUpdate,
   MessageCounts,
   MessageRow,
   Page,
@@ -28,6 +29,7 @@ export type {
   DiffLine,
   ExplainedItem,
   GrepResult,
+  LabelUpdate,
   MessageRow,
   Page,
   SpendGroup,
@@ -39,6 +41,14 @@ export type {
 /** With what the context stands for, and what it leaves out and why. */
 export interface CountedConversation extends HeadedConversation {
   readonly counts: MessageCounts;
+}
+
+/** Values that conversations have, to narrow the list by. */
+export interface ConversationChoices {
+  readonly project: readonly string[];
+  readonly agent: readonly string[];
+  readonly model: readonly string[];
+  readonly tag: readonly string[];
 }
 
 export interface Overview {

@@ -18,11 +18,12 @@ import type {
   SummaryOutline,
 } from "@lossless/core";
 import type { DoctorResult, Finding } from "@lossless/core/repair";
-import { measureSaved, SHELL_WORDS, STATS_GROUPINGS } from "@lossless/core/doors";
+import { measureSaved, parseTime, SHELL_WORDS, STATS_GROUPINGS } from "@lossless/core/doors";
 import type {
   AskResult,
   ContextResult,
   ContextTurns,
+  ConversationChoices,
   ConversationDetail,
   CountedConversation,
   DoctorReply,
@@ -81,6 +82,8 @@ const WHOLE_CHARS = 2_000_000;
 const MAX_UNDER = 1_000;
 const MAX_FIRST_WORDS = 100;
 const MAX_CONVERSATIONS = 500;
+/** Of the newest of these come the projects, agents, models and tags that can be chosen. */
+const MAX_CHOICE_ROWS = 20_000;
 const MIN_BUDGET = 1_000;
 const MAX_BUDGET = 2_000_000;
 /** Conversations that the growth of the archive is added up from, the largest of them. */
@@ -94,6 +97,7 @@ const ROUTES: readonly Route[] = [
   [/^\/api\/overview$/, (api) => api.readOverview()],
   [/^\/api\/growth$/, (api) => api.readGrowth(), "patient"],
   [/^\/api\/conversations$/, (api, _id, query) => api.listConversations(query)],
+  [/^\/api\/conversation-choices$/, (api) => api.listChoices(), "patient"],
   [/^\/api\/conversations\/(\d{1,15})$/, (api, id) => api.readConversation(Number(id)), "patient"],
   [/^\/api\/conversations\/(\d{1,15})\/messages$/, (api, id, query) => api.listMessages(Number(id), query)],
   [
@@ -222,8 +226,7 @@ export class Api {
   async listConversations(query: URLSearchParams): Promise<Json<Page<CountedConversation>>> {
     const limit = readNumber(query, "limit", { least: 1, most: MAX_CONVERSATIONS, otherwise: 200 });
     const text = (name: string): string | undefined => query.get(name) || undefined;
-    const time = (name: string): number | undefined =>
-      query.has(name) ? readNumber(query, name, { ...ANY_ID, otherwise: 0 }) : undefined;
+    const time = (name: string): number | undefined => this.#readTime(query, name);
     const page = await this.#engine.listConversations({
       ...this.#scope,
       limit,
@@ -238,6 +241,35 @@ export class Api {
       unlisted: query.get("hidden") === "true",
     });
     return { json: { ...page, items: await this.#count(page.items) } };
+  }
+
+  /** As the command line reads it: a date in the zone of the settings, or 7d. */
+  #readTime(query: URLSearchParams, name: string): number | undefined {
+    const { timezone } = this.#options;
+    const typed = query.get(name) ?? "";
+    return typed === "" ? undefined : parseTime(typed, { now: Date.now(), timezone, option: name });
+  }
+
+  /** What conversations can be narrowed by, from all of them. */
+  async listChoices(): Promise<Json<ConversationChoices>> {
+    const found = { projects: new Set<string>(), agents: new Set<string>(), models: new Set<string>() };
+    const tags = new Set<string>();
+    for (let after: string | null = null, read = 0; read < MAX_CHOICE_ROWS;) {
+      const page = await this.#engine.listConversations({ ...this.#scope, limit: MAX_CONVERSATIONS, after });
+      for (const row of page.items) {
+        if (row.project !== null) found.projects.add(row.project);
+        if (row.agent !== null) found.agents.add(row.agent);
+        if (row.model !== null) found.models.add(row.model);
+        for (const tag of row.tags) tags.add(tag);
+      }
+      read += page.items.length;
+      after = page.next;
+      if (after === null) break;
+    }
+    const { projects, agents, models } = found;
+    return {
+      json: { project: [...projects], agent: [...agents], model: [...models], tag: [...tags].toSorted() },
+    };
   }
 
   async readConversation(conversationId: number): Promise<Json<ConversationDetail>> {

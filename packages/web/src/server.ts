@@ -1,6 +1,6 @@
 /**
  * The inspector's server: the page's files, questions about the archive, and news of it, on the loopback address and for the holder of the
- * token. It only reads, unless it was started for writing: then previews and confirmed actions can be posted to it, and nothing else.
+ * token. It only reads, unless it was started for writing: then previews, confirmed actions and labels can be posted to it, and nothing else.
  */
 import { listenOnLoopback, LOOPBACK, SHELL_WORDS } from "@lossless/core/doors";
 import { EngineError, hintFor } from "@lossless/core";
@@ -12,6 +12,7 @@ import { Actions } from "./actions.ts";
 import type { ActionOptions } from "./action-kinds.ts";
 import { Api } from "./api.ts";
 import type { ApiOptions } from "./api.ts";
+import { changeLabels } from "./labels.ts";
 import { Live, POLL_MS } from "./live.ts";
 import { loadPage } from "./page.ts";
 import type { PageFiles } from "./page.ts";
@@ -46,7 +47,7 @@ export async function startInspector(options: InspectorOptions): Promise<Inspect
   const access = write && { token: gate.writeToken, model: write.model };
   const actions = write && new Actions({ engine, scope, ...write });
   const api = new Api(options, access);
-  const desk = new Desk(gate, page, api, actions);
+  const desk = new Desk(gate, page, api, actions, (id, body) => changeLabels(engine, scope, id, body));
   const live = new Live(options.engine, options.scope, options.pollMs ?? POLL_MS);
   server.on("request", (request, response) => void desk.receive(request, response, live));
   void api.warmUp();
@@ -65,18 +66,41 @@ function close(server: Server, live: Live): Promise<void> {
   });
 }
 
+/** Does what was posted; the signal ends when whoever asked has left. */
+type Change = (body: unknown, signal: AbortSignal) => Promise<unknown>;
+
+/** What can be posted, by address; null: nothing at this one. */
+function findChange(
+  path: string,
+  actions: Actions,
+  label: (conversationId: number, body: unknown) => Promise<unknown>,
+): Change | null {
+  if (path === "/api/actions/preview") return (body) => actions.preview(body);
+  if (path === "/api/actions/apply") return (body, signal) => actions.apply(body, signal);
+  const conversation = /^\/api\/conversations\/(\d{1,15})\/labels$/.exec(path)?.[1];
+  return conversation === undefined ? null : (body) => label(Number(conversation), body);
+}
+
 /** Where requests arrive: checked, answered, and nothing of an error shown but its message. */
 class Desk {
   readonly #gate: Gate;
   readonly #page: PageFiles;
   readonly #api: Api;
   readonly #actions: Actions | null;
+  readonly #label: (conversationId: number, body: unknown) => Promise<unknown>;
 
-  constructor(gate: Gate, page: PageFiles, api: Api, actions: Actions | null) {
+  constructor(
+    gate: Gate,
+    page: PageFiles,
+    api: Api,
+    actions: Actions | null,
+    label: (conversationId: number, body: unknown) => Promise<unknown>,
+  ) {
     this.#gate = gate;
     this.#page = page;
     this.#api = api;
     this.#actions = actions;
+    this.#label = label;
   }
 
   async receive(request: IncomingMessage, response: ServerResponse, live: Live): Promise<void> {
@@ -105,23 +129,24 @@ class Desk {
     });
   }
 
-  /** A preview, or an action that was confirmed. */
+  /** A preview, an action that was confirmed, or labels. */
   async #change(request: IncomingMessage, response: ServerResponse, visit: Visit): Promise<void> {
-    const step = /^\/api\/actions\/(preview|apply)$/.exec(visit.url.pathname)?.[1];
-    if (this.#actions === null || request.method !== "POST" || step === undefined) {
+    const change =
+      this.#actions === null || request.method !== "POST"
+        ? null
+        : findChange(visit.url.pathname, this.#actions, this.#label);
+    if (change === null) {
       response.setHeader("allow", "GET, HEAD");
       return sendText(response, 405, "The inspector only reads. lcm web --write lets it change things.");
     }
     const refusal = this.#gate.refuseWrite(visit);
     if (refusal !== null) return sendText(response, refusal.status, refusal.message);
-    const actions = this.#actions;
     await answerSafely(response, async () => {
       const body = await readJson(request);
       // Whoever closes the page stops what can be stopped between two steps.
       const left = new AbortController();
       response.on("close", () => left.abort());
-      const answer = step === "preview" ? actions.preview(body) : actions.apply(body, left.signal);
-      sendJson(response, 200, await answer);
+      sendJson(response, 200, await change(body, left.signal));
     });
   }
 }

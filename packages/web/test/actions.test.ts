@@ -4,7 +4,14 @@ import { request } from "node:http";
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Complete } from "@lossless/core";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ActionPreview, ActionResult, Graph, Overview } from "../src/api-types.ts";
+import type {
+  ActionPreview,
+  ActionResult,
+  Graph,
+  HeadedConversation,
+  Overview,
+  Page,
+} from "../src/api-types.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { MAIN, openSite } from "./archive.ts";
 import type { Site } from "./archive.ts";
@@ -83,25 +90,30 @@ describe("an inspector that only reads", () => {
     expect((await get<Overview>("/api/overview")).write).toBeNull();
     expect((await preview({ action: "backup" })).status).toBe(405);
     expect((await apply("x")).status).toBe(405);
+    expect((await post("/api/conversations/1/labels", { name: "x" })).status).toBe(405);
   });
 });
 
 describe("who may change something", () => {
   beforeEach(() => open(true));
 
-  test("not without the token, the page's own Origin, the token for changes and JSON", async () => {
-    const wish = { action: "backup" };
-    const path = "/api/actions/preview";
-    expect((await post(path, wish)).status).toBe(200);
-    expect((await post(path, wish, { "x-lcm-token": undefined })).status).toBe(403);
-    expect((await post(path, wish, { origin: undefined })).status).toBe(403);
-    expect((await post(path, wish, { origin: "https://evil.example" })).status).toBe(403);
-    expect((await post(path, wish, { "x-lcm-write": undefined })).status).toBe(403);
-    expect((await post(path, wish, { "x-lcm-write": "wrong" })).status).toBe(403);
-    expect((await post(path, wish, { host: "evil.example" })).status).toBe(421);
-    expect((await post(path, wish, { "content-type": "text/plain" })).status).toBe(415);
-    expect((await post("/api/overview", wish)).status).toBe(405);
-  });
+  test.each([
+    ["/api/actions/preview", { action: "backup" }],
+    ["/api/conversations/1/labels", { pinned: true }],
+  ])(
+    "%s: not without the token, the page's own Origin, the token for changes and JSON",
+    async (path, wish) => {
+      expect((await post(path, wish)).status).toBe(200);
+      expect((await post(path, wish, { "x-lcm-token": undefined })).status).toBe(403);
+      expect((await post(path, wish, { origin: undefined })).status).toBe(403);
+      expect((await post(path, wish, { origin: "https://evil.example" })).status).toBe(403);
+      expect((await post(path, wish, { "x-lcm-write": undefined })).status).toBe(403);
+      expect((await post(path, wish, { "x-lcm-write": "wrong" })).status).toBe(403);
+      expect((await post(path, wish, { host: "evil.example" })).status).toBe(421);
+      expect((await post(path, wish, { "content-type": "text/plain" })).status).toBe(415);
+      expect((await post("/api/overview", wish)).status).toBe(405);
+    },
+  );
 
   test("wishes that are none are refused with what is allowed", async () => {
     for (const wish of [
@@ -120,6 +132,40 @@ describe("who may change something", () => {
     }
     expect((await post("/api/actions/preview", "{")).status).toBe(400);
     expect((await post("/api/actions/preview", `"${"x".repeat(70_000)}"`)).status).toBe(400);
+  });
+});
+
+describe("labels", () => {
+  beforeEach(() => open(true));
+  const label = (body: unknown): Promise<Reply<HeadedConversation>> =>
+    post("/api/conversations/1/labels", body);
+
+  test("change what is named and nothing else, and narrow the list", async () => {
+    expect((await label({ name: "Parcels", addTags: ["Depot", "old"] })).body).toMatchObject({
+      heading: "Parcels",
+      tags: ["depot", "old"],
+      pinnedAt: null,
+    });
+    const { body } = await label({ removeTags: ["old"], pinned: true, unlisted: true });
+    expect(body).toMatchObject({ heading: "Parcels", tags: ["depot"] });
+    expect([body.pinnedAt, body.unlistedAt]).not.toContain(null);
+    const list = async (query: string): Promise<number[]> =>
+      (await get<Page<HeadedConversation>>(`/api/conversations?${query}`)).items.map(
+        ({ conversationId }) => conversationId,
+      );
+    expect(await list("sort=newest")).toEqual([2]);
+    expect(await list("sort=newest&hidden=true")).toEqual([1, 2]);
+    expect(await list("tag=depot&hidden=true&since=2026-03-01&before=2026-04-01")).toEqual([1]);
+    expect(await list("tag=depot&hidden=true&before=2026-03-01")).toEqual([]);
+    expect(await get("/api/conversation-choices")).toMatchObject({ tag: ["depot"] });
+    expect((await label({ name: null })).body.heading).not.toBe("Parcels");
+  });
+
+  test("what is no label is refused", async () => {
+    for (const body of [[], "x", { name: 1 }, { addTags: "x" }, { removeTags: [1] }, { pinned: "yes" }])
+      expect((await label(body)).status).toBe(400);
+    expect((await post("/api/conversations/99/labels", { pinned: true })).status).toBe(404);
+    expect((await fetch(`${origin}/api/conversations?since=soon`, { headers })).status).toBe(400);
   });
 });
 

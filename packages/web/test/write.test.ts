@@ -52,6 +52,35 @@ describe.skipIf(chromium === null)("an inspector that may write", () => {
     await press("Close");
   });
 
+  test("names, tags, pins and hides a conversation, and narrows the list by it", async () => {
+    const { page } = watched;
+    await goAndWait(page, "#/overview");
+    const rows = page.locator(".conversations tbody tr");
+    await rows.filter({ hasText: "hostile" }).locator(".label-button").click();
+    await dialog().getByRole("textbox", { name: "Name" }).fill("A quiet one");
+    await dialog().getByRole("textbox", { name: "Tags" }).fill("Depot, odd");
+    await dialog().getByLabel("pinned").check();
+    expect(await findBarriers(page)).toEqual([]);
+    await press("Save");
+    await rows.first().getByText("A quiet one").waitFor();
+    await goAndWait(page, "#/overview?tag=depot&since=2026-01-01&sort=oldest");
+    await page.getByText("1 conversation", { exact: true }).waitFor();
+    await rows.first().locator(".title").click();
+    await page.locator(".heading", { hasText: "A quiet one" }).locator(".tag").first().waitFor();
+    await page.locator(".tools .label-button").click();
+    await dialog().getByLabel("hidden from lists").check();
+    await press("Save");
+    await page.locator(".heading", { hasText: "hidden from lists" }).waitFor();
+    await page.goBack();
+    await page.getByText("0 conversations", { exact: true }).waitFor();
+    await page.getByLabel("hidden ones too").check();
+    await page.getByText("1 conversation", { exact: true }).waitFor();
+    expect(new URL(page.url()).hash).toContain("hidden=true");
+    await page.getByRole("button", { name: "Clear" }).click();
+    await rows.first().getByText("Step 0").waitFor();
+    expect(new URL(page.url()).hash).toBe("#/overview");
+  });
+
   test("dissolves a summary, and the graph follows", async () => {
     const { page } = watched;
     await goAndWait(page, "#/graph/1");

@@ -23,7 +23,10 @@ export function defineWeb(program: Command): void {
       .description("Browse and repair the archive in a web browser")
       .option("--port <n>", "port to listen on (0: any free port)", parsePort, 0)
       .option("--open", "open the page in your browser")
-      .option("--write", "allow repair, backup, rewrite, dissolve and forget, each after a preview"),
+      .option(
+        "--write",
+        "allow names and tags, and repair, backup, rewrite, dissolve and forget after a preview",
+      ),
   ).action(toAction(runWeb));
   command.addHelpText(
     "after",
@@ -31,8 +34,8 @@ export function defineWeb(program: Command): void {
 Prints an address and serves it until Ctrl-C: conversations, the graph of summaries, the context for any budget with
 its reasons, growth and cost as plots, search, health. Only this machine can reach it, and only with the token in the
 address. It only reads, asks no model and no other server, and follows along while agents write. With --write the page
-can do what lcm doctor --fix, backup, repair, rewrite, dissolve and forget do; it shows first what would change, and
-does it when that is confirmed. Only repair and rewrite ask a model, when one is named.`,
+can name, tag, pin and hide conversations, and do what lcm doctor --fix, backup, repair, rewrite, dissolve and forget
+do; those show first what would change, and do it when that is confirmed. Only repair and rewrite ask a model, when one is named.`,
   );
   addExamples(command, [
     ["lcm web", "open the printed address in a browser"],

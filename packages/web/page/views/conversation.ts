@@ -1,9 +1,17 @@
 /** Conversation: every message, in order, however many there are; only what is in view is read. Search marks and jumps. */
 import { listMessages, readConversation, readMessage, readTurnSums, search } from "../api.ts";
-import type { ConversationDetail, MessageDetail, MessageJson, PartJson, TurnSum } from "../api.ts";
+import type {
+  ConversationDetail,
+  HeadedConversation,
+  MessageDetail,
+  MessageJson,
+  PartJson,
+  TurnSum,
+} from "../api.ts";
 import { renderCommand, renderCopy } from "../code.ts";
 import { debounce, fill, h, textNodes, toMark } from "../dom.ts";
 import { countOf, formatCount, formatDuration, formatFactor, formatShort, formatTime } from "../format.ts";
+import { renderLabelButton } from "../label-dialog.ts";
 import { renderMessage } from "../message.ts";
 import { toMarkdown } from "../message-markdown.ts";
 import { describeOrigin, linkSummary, renderFailure, renderLoading, whenRead } from "../view.ts";
@@ -44,6 +52,7 @@ class ConversationView implements View {
   readonly #calls = new Set<string>();
   readonly #results = new Map<string, PartJson>();
   readonly #turns = new Map<number, TurnSum>();
+  readonly #labels = h("span", {});
   readonly #resume = h("div", { hidden: true });
   readonly #resumeButton = h(
     "button",
@@ -52,6 +61,7 @@ class ConversationView implements View {
   );
   readonly #blocks = new Map<number, readonly MessageJson[] | null>();
   #list: VirtualList | null = null;
+  #title = "Conversation";
   #mark: RegExp | null = null;
   #found: readonly number[] = [];
   #at = -1;
@@ -118,7 +128,7 @@ class ConversationView implements View {
     }
     this.#resumeButton.hidden = resume === null;
     fill(this.#resume, resume !== null && renderCommand(resume));
-    fill(this.#heading, ...textNodes(conversation.heading));
+    this.#showLabels(conversation);
     const origin = [
       ...describeOrigin(conversation),
       ...(conversation.model === null ? [] : [conversation.model]),
@@ -129,6 +139,21 @@ class ConversationView implements View {
       origin.length > 0 && " · ",
       `${formatTime(conversation.firstAt)} to ${formatTime(conversation.lastAt)}; `,
       `${countOf(conversation.messages, "message")}, ${formatShort(rawTokens)} tokens said, ${formatShort(conversation.shownTokens)} in context (${formatFactor(rawTokens, conversation.shownTokens)})`,
+    );
+  }
+
+  #showLabels(conversation: HeadedConversation): void {
+    this.#title = conversation.heading;
+    fill(
+      this.#heading,
+      ...textNodes(conversation.heading),
+      ...conversation.tags.map((tag) => h("span", { class: "tag" }, ...textNodes(tag))),
+      conversation.pinnedAt !== null && h("span", { class: "tag" }, "pinned"),
+      conversation.unlistedAt !== null && h("span", { class: "tag" }, "hidden from lists"),
+    );
+    fill(
+      this.#labels,
+      renderLabelButton(conversation, (changed) => this.#showLabels(changed)),
     );
   }
 
@@ -155,6 +180,7 @@ class ConversationView implements View {
         h("label", { class: "check" }, this.#housekeeping, " housekeeping"),
         renderCopy("Copy as Markdown", () => this.#readAsMarkdown()),
         this.#resumeButton,
+        this.#labels,
       ),
     );
   }
@@ -170,7 +196,7 @@ class ConversationView implements View {
       after = page.next ?? undefined;
     } while (after !== undefined && messages.length < MAX_COPIED);
     const rest = after === undefined ? "" : `\n[the rest: lcm export --conversation ${this.#id}]\n`;
-    return `# ${this.#heading.textContent}\n\n${toMarkdown(messages)}${rest}`;
+    return `# ${this.#title}\n\n${toMarkdown(messages)}${rest}`;
   }
 
   #makeList(count: number): void {
