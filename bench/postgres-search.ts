@@ -33,7 +33,7 @@ const QUESTIONS = 48;
 const ROUNDS = 3;
 /** What `findDocuments` asks for. */
 const LIMIT = 20_000;
-const OWNER = "bench";
+export const OWNER = "bench";
 
 type FindClues = (request: ClueRequest) => Promise<CluesFound>;
 
@@ -113,7 +113,7 @@ async function measureKinds(
   return rows;
 }
 
-const wordsOf = (text: string): string[] => text.match(/[\p{L}\p{N}_./-]{2,40}/gu) ?? ["archive"];
+export const wordsOf = (text: string): string[] => text.match(/[\p{L}\p{N}_./-]{2,40}/gu) ?? ["archive"];
 
 function cutRun(random: Random, text: string, length: number): string[] {
   const words = wordsOf(text);
@@ -162,7 +162,7 @@ async function measure(
   return best.map((times) => times.toSorted((a, b) => a - b));
 }
 
-const at = (sorted: readonly number[], share: number): number =>
+export const at = (sorted: readonly number[], share: number): number =>
   Number((sorted[Math.floor(share * (sorted.length - 1))] ?? 0).toFixed(1));
 
 async function measureSize(connection: Connection): Promise<Record<string, string | number>> {
@@ -179,7 +179,7 @@ async function measureSize(connection: Connection): Promise<Record<string, strin
   };
 }
 
-async function fill(database: string, texts: readonly string[]): Promise<void> {
+export async function fill(database: string, texts: readonly string[]): Promise<void> {
   const engine = await openEngine({ database, thread: false });
   for (let made = 0; made < texts.length; made += BATCH) {
     const session = (made / BATCH) % SESSIONS;
@@ -194,7 +194,7 @@ async function fill(database: string, texts: readonly string[]): Promise<void> {
 }
 
 /** Real texts, cut to the length of messages; where there are too few, windows of them again. */
-function takeTexts(count: number): string[] {
+export function takeTexts(count: number): string[] {
   const folder = findSharedData();
   if (folder === null) throw new Error("this benchmark needs the shared data");
   const random = makeRandom(3);

@@ -17,13 +17,23 @@ export interface ServerAddress {
   readonly statementTimeoutMs: number;
   /** A statement is prepared once for each connection. Off: PgBouncer before 1.21 gives a connection to others between transactions. */
   readonly isNamed: boolean;
+  /** Into how many parts the large tables are divided when they are made; 0: they are not. */
+  readonly partitions: number;
   /** The folder of large payloads, which every machine must see; null: they are in the database. */
   readonly filesDir: string | null;
 }
 
 /** Ours, with the value where the address gives none. Times are in seconds, as libpq has them; 0 is without end. */
-const OWN = { pool: 10, connect_timeout: 10, lock_timeout: 60, statement_timeout: 600 } as const;
+const OWN = {
+  pool: 10,
+  connect_timeout: 10,
+  lock_timeout: 60,
+  statement_timeout: 600,
+  partitions: 0,
+} as const;
 const OWN_NAMES = Object.keys(OWN) as readonly (keyof typeof OWN)[];
+/** Planning a statement takes longer with each. */
+const MAX_PARTITIONS = 256;
 const STATEMENTS = "statements";
 const FILES = "files";
 /** The driver reads them when it connects, and a missing one would look like a missing server. */
@@ -64,8 +74,14 @@ export function parseServerAddress(address: string): ServerAddress {
     const path = url.searchParams.get(key);
     if (path !== null && !existsSync(path)) refuse(name, `${key} names no file: ${path}`, "check the path");
   }
-  const [pool = 0, connect = 0, lock = 0, statement = 0] = numbers;
+  const [pool = 0, connect = 0, lock = 0, statement = 0, partitions = 0] = numbers;
   if (pool < 1) refuse(name, "pool cannot be 0", "write how many connections it may have, from 1 on");
+  if (partitions === 1 || partitions > MAX_PARTITIONS)
+    refuse(
+      name,
+      `partitions cannot be ${partitions}`,
+      `write a number from 2 to ${MAX_PARTITIONS}, such as 16`,
+    );
   return {
     connectionString: url.href,
     name,
@@ -74,6 +90,7 @@ export function parseServerAddress(address: string): ServerAddress {
     lockTimeoutMs: lock * 1000,
     statementTimeoutMs: statement * 1000,
     isNamed: statements === "named",
+    partitions,
     filesDir,
   };
 }

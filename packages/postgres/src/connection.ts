@@ -100,6 +100,8 @@ const END_WAITING =
  * waits for a lock meanwhile waits longer than this.
  */
 const IDLE_LIMIT_MS = 30_000;
+/** Statements here take milliseconds; the server, which takes a table in many parts for much work, would compile them for a second first. */
+const NO_COMPILING = "SET LOCAL jit = off";
 
 export class Connection implements Sql {
   readonly name: string;
@@ -229,8 +231,13 @@ export class Connection implements Sql {
     return this.#isOpen;
   }
 
+  /** See {@link ServerAddress.partitions}. */
+  get partitions(): number {
+    return this.#address.partitions;
+  }
+
   get #beginRead(): string {
-    return `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = ${this.#address.statementTimeoutMs}`;
+    return `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = ${this.#address.statementTimeoutMs}; ${NO_COMPILING}`;
   }
 
   async #readOnce<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
@@ -261,6 +268,7 @@ export class Connection implements Sql {
     const begin = [
       `BEGIN ISOLATION LEVEL ${isolation}`,
       ...Object.entries(limits).map(([name, ms]) => `SET LOCAL ${name} = ${ms}`),
+      NO_COMPILING,
     ].join("; ");
     const isChecked = this.#newestSchema !== null;
     const check = (version: number): void => this.checkSchemaVersion(version);

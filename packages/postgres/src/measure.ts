@@ -50,8 +50,9 @@ export function countMessages(
 
 /** Tables by name, with what they take beside their indexes. */
 const TABLES = `
-  SELECT relname::text AS name, pg_table_size(oid) AS bytes, pg_indexes_size(oid) AS indexes FROM pg_class
-  WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')`;
+  SELECT r.relname::text AS name, sum(pg_table_size(c.oid)) AS bytes, sum(pg_indexes_size(c.oid)) AS indexes
+  FROM pg_class c JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
+  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' GROUP BY r.relname`;
 const TEXTS = "SELECT kind, sum(octet_length(content)) AS bytes FROM summaries GROUP BY kind";
 const ARRIVED = "SELECT coalesce(sum(arrival_bytes), 0) AS bytes FROM conversations";
 const FILES = "SELECT coalesce(sum(byte_size), 0) AS bytes FROM large_files";

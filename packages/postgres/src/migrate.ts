@@ -21,10 +21,14 @@ interface Migration {
   readonly finish?: (sql: WriteSql) => Promise<void>;
 }
 
-/** A migration with the tables of one more part of the adapter. */
-const withPart = ({ version, sql }: Migration, part: string): Migration => ({ version, sql: sql + part });
-
-const MIGRATIONS: readonly Migration[] = [withPart(archive, textIndex), labelsAndTimes, owners, links];
+/** Into how many parts large tables are divided is decided once, when they are made; what changes them later works either way. */
+const listMigrations = (partitions: number): readonly Migration[] => [
+  { version: archive.version, sql: archive.makeSql(partitions) + textIndex },
+  labelsAndTimes,
+  owners,
+  links,
+];
+const MIGRATIONS = listMigrations(0);
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
@@ -81,7 +85,9 @@ async function upgrade(
     // Another process may have migrated while this one waited for the lock.
     const from = await readVersion(sql);
     connection.checkSchemaVersion(from, known);
-    const missing = MIGRATIONS.filter(({ version }) => version > from && version <= known);
+    const missing = listMigrations(connection.partitions).filter(
+      ({ version }) => version > from && version <= known,
+    );
     if (missing.length === 0) return;
     const steps = [CREATE_VERSION, ...missing.map((migration) => migration.sql), setVersion(known)];
     sql.post(...steps.map((step) => statement(step)));

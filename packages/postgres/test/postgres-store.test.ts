@@ -7,48 +7,54 @@ import { batchOf, findWord, makeEvent, say } from "@lossless/testkit/contract/pa
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { expect, test } from "vitest";
 import { openPostgresStore } from "../src/postgres-store.ts";
+import { divide } from "./speak.ts";
 
-describePostgres("on PostgreSQL", async (server) => {
-  /** An archive for each folder. */
-  const addresses = new Map<string, Promise<string>>();
-  const openAt = (address: string): Promise<Store> =>
-    openPostgresStore({ address, create: true, derive: deriveMessage });
+/** Whole, and with the large tables divided. */
+for (const partitions of [0, 4]) testContract(partitions);
 
-  // Made once, and copied: making every table takes longer than most tests.
-  const empty = await server.createDatabase();
-  await (await openAt(empty)).close();
-  const template = /\w+(?=\?)/.exec(empty)?.[0];
+function testContract(partitions: number): void {
+  describePostgres(`on PostgreSQL, partitions: ${partitions}`, async (server) => {
+    /** An archive for each folder. */
+    const addresses = new Map<string, Promise<string>>();
+    const openAt = (address: string): Promise<Store> =>
+      openPostgresStore({ address, create: true, derive: deriveMessage });
 
-  async function open(folder: string): Promise<Store> {
-    const known = addresses.get(folder) ?? server.createDatabase(template);
-    addresses.set(folder, known);
-    return openAt(await known);
-  }
+    // Made once, and copied: making every table takes longer than most tests.
+    const empty = await server.createDatabase();
+    await (await openAt(divide(empty, partitions))).close();
+    const template = /\w+(?=\?)/.exec(empty)?.[0];
 
-  const verbs = Object.entries(Object.getOwnPropertyDescriptors(SqliteStore.prototype))
-    .filter(([name, { value }]) => typeof value === "function" && name !== "constructor")
-    .map(([name]) => name)
-    .filter((name) => name !== "backup");
-  testStore("the PostgreSQL store", { open, verbs, without: ["copies"] });
+    async function open(folder: string): Promise<Store> {
+      const known = addresses.get(folder) ?? server.createDatabase(template);
+      addresses.set(folder, known);
+      return openAt(await known);
+    }
 
-  test("opened to be read, it finds what is pending and writes nothing", async () => {
-    const store = await open("shared");
-    await store.append(batchOf([makeEvent("a", say("a walrus"))]));
-    const reader = await openPostgresStore({
-      address: (await addresses.get("shared")) ?? "",
-      readOnly: true,
-      derive: deriveMessage,
+    const verbs = Object.entries(Object.getOwnPropertyDescriptors(SqliteStore.prototype))
+      .filter(([name, { value }]) => typeof value === "function" && name !== "constructor")
+      .map(([name]) => name)
+      .filter((name) => name !== "backup");
+    testStore("the PostgreSQL store", { open, verbs, without: ["copies"] });
+
+    test("opened to be read, it finds what is pending and writes nothing", async () => {
+      const store = await open("shared");
+      await store.append(batchOf([makeEvent("a", say("a walrus"))]));
+      const reader = await openPostgresStore({
+        address: (await addresses.get("shared")) ?? "",
+        readOnly: true,
+        derive: deriveMessage,
+      });
+      expect(await findWord(reader, "walrus", {})).toHaveLength(1);
+      const refusal = { code: "database_unreadable" };
+      await expect(reader.append(batchOf([makeEvent("b", say("more"))]))).rejects.toMatchObject(refusal);
+      await reader.close();
+      await store.close();
     });
-    expect(await findWord(reader, "walrus", {})).toHaveLength(1);
-    const refusal = { code: "database_unreadable" };
-    await expect(reader.append(batchOf([makeEvent("b", say("more"))]))).rejects.toMatchObject(refusal);
-    await reader.close();
-    await store.close();
-  });
 
-  test("says that it cannot be copied into a file", async () => {
-    const store = await open("alone");
-    await expect(store.backup("copy.db", () => undefined)).rejects.toMatchObject({ code: "usage" });
-    await store.close();
+    test("says that it cannot be copied into a file", async () => {
+      const store = await open("alone");
+      await expect(store.backup("copy.db", () => undefined)).rejects.toMatchObject({ code: "usage" });
+      await store.close();
+    });
   });
-});
+}

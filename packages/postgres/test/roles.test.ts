@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { ACCESS, KEYS, LINKS, RULED_TABLES } from "../src/migrations/0004-links.ts";
 import { Connection, databaseFiles, FullTextIndex, IndexQueue, migrate } from "../src/testing.ts";
 import { addRole, listRoles, removeRole } from "../src/roles.ts";
-import { speak, START } from "./speak.ts";
+import { divide, speak, START } from "./speak.ts";
 
 /** Facts about the archive as a whole, and what is not used on a server. */
 const SHARED = ["meta", "vector_spaces", "word_blocks"];
@@ -18,7 +18,7 @@ const DENIED = "42501";
 let roles = 0;
 
 async function connect(address: string): Promise<pg.Client> {
-  const client = new pg.Client(address);
+  const client = new pg.Client(address.replace(/&partitions=\d+/, ""));
   await client.connect();
   onTestFinished(() => client.end());
   return client;
@@ -97,14 +97,20 @@ async function listRights(client: pg.Client, role: string): Promise<Record<strin
      FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v')`,
     [role, RIGHTS],
   );
-  return Object.fromEntries(rows.map(({ name, rights }) => [name, rights]));
+  // Whoever may use a table has no right to its parts, nor to the keys that they share.
+  const isPart = (name: string): boolean => /_p\d+$|^message_keys$/.test(name);
+  expect(rows.filter(({ name }) => isPart(name)).flatMap(({ rights }) => rights)).toEqual([]);
+  return Object.fromEntries(
+    rows.filter(({ name }) => !isPart(name)).map(({ name, rights }) => [name, rights]),
+  );
 }
 
 /** The rows of every table that the client may read. */
 async function dump(client: pg.Client): Promise<Dump> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT relname::text AS name FROM pg_class
-     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND has_table_privilege(oid, 'SELECT') ORDER BY 1`,
+     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND NOT relispartition AND has_table_privilege(oid, 'SELECT')
+     ORDER BY 1`,
   );
   const entries: [string, string[]][] = [];
   for (const { name } of rows) {
@@ -134,263 +140,280 @@ async function indexAll(address: string): Promise<void> {
   await sql.close();
 }
 
-describePostgres("a role for each agent", (server) => {
-  /** An archive, and a role of its server without any right. */
-  async function start(): Promise<{ address: string; admin: pg.Client; role: string; asRole: string }> {
-    const address = await server.createDatabase();
-    const admin = await connect(address);
-    const role = `agent_${(roles += 1)}`;
-    await admin.query(`CREATE ROLE ${role} LOGIN`);
-    return { address, admin, role, asRole: address.replace("//lcm@", `//${role}@`) };
-  }
+for (const partitions of [0, 4]) testRoles(partitions);
 
-  test("reads no row and no term of another owner, in any table", async () => {
-    const { address, admin, role, asRole } = await start();
-    const engine = await open(address);
-    await admin.query("INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ('model', 1, 1)");
-    await talk(engine, "ann");
-    await indexAll(address);
-    const talked = await dump(admin);
-    await talk(engine, "bob");
-    await indexAll(address);
-    const before = await dump(admin);
-    await fillRest(admin, "ann");
-    const own = join(talked, subtract(await dump(admin), before));
-    await fillRest(admin, "bob");
-    await addRole(address, { role, owner: "ann" });
-    const all = await dump(admin);
-    const client = await connect(asRole);
-    const seen = await dump(client);
-    for (const table of RULED_TABLES) {
-      if (SHARED.includes(table)) continue;
-      // Else nothing would be proven about it.
-      expect(all[table]?.length, table).toBeGreaterThan(own[table]?.length ?? 0);
-      expect(seen[table], table).toEqual(all[table]?.filter((row) => own[table]?.includes(row)));
-      expect(seen[table]?.length, table).toBeGreaterThan(0);
+function testRoles(partitions: number): void {
+  describePostgres(`a role for each agent, partitions: ${partitions}`, (server) => {
+    /** An archive, and a role of its server without any right. */
+    async function start(): Promise<{ address: string; admin: pg.Client; role: string; asRole: string }> {
+      const address = divide(await server.createDatabase(), partitions);
+      const admin = await connect(address);
+      const role = `agent_${(roles += 1)}`;
+      await admin.query(`CREATE ROLE ${role} LOGIN`);
+      return { address, admin, role, asRole: address.replace("//lcm@", `//${role}@`) };
     }
-    const other = `other_${role}`;
-    await admin.query(`CREATE ROLE ${other} LOGIN`);
-    const stranger = await connect(address.replace("//lcm@", `//${other}@`));
-    await expect(stranger.query("SELECT * FROM messages")).rejects.toThrow("permission denied");
-  });
 
-  test("may do with every table what the list says, and no more", async () => {
-    const { address, admin, role } = await start();
-    await open(address);
-    await addRole(address, { role, owner: "ann" });
-    expect(await listRights(admin, role)).toEqual(ACCESS);
-    expect(await removeRole(address, role, null)).toBe(true);
-    expect(Object.values(await listRights(admin, role)).flat()).toEqual([]);
-  });
+    test("reads no row and no term of another owner, in any table", async () => {
+      const { address, admin, role, asRole } = await start();
+      const engine = await open(address);
+      await admin.query("INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ('model', 1, 1)");
+      await talk(engine, "ann");
+      await indexAll(address);
+      const talked = await dump(admin);
+      await talk(engine, "bob");
+      await indexAll(address);
+      const before = await dump(admin);
+      await fillRest(admin, "ann");
+      const own = join(talked, subtract(await dump(admin), before));
+      await fillRest(admin, "bob");
+      await addRole(address, { role, owner: "ann" });
+      const all = await dump(admin);
+      const client = await connect(asRole);
+      const seen = await dump(client);
+      for (const table of RULED_TABLES) {
+        if (SHARED.includes(table)) continue;
+        // Else nothing would be proven about it.
+        expect(all[table]?.length, table).toBeGreaterThan(own[table]?.length ?? 0);
+        expect(seen[table], table).toEqual(all[table]?.filter((row) => own[table]?.includes(row)));
+        expect(seen[table]?.length, table).toBeGreaterThan(0);
+      }
+      const other = `other_${role}`;
+      await admin.query(`CREATE ROLE ${other} LOGIN`);
+      const stranger = await connect(address.replace("//lcm@", `//${other}@`));
+      await expect(stranger.query("SELECT * FROM messages")).rejects.toThrow("permission denied");
+    });
 
-  test("loses with an upgrade what an older program has given it", async () => {
-    const { address, admin, role } = await start();
-    const older = new Connection({ address, readOnly: false });
-    await migrate(older, { create: true, known: 3 });
-    await older.close();
-    await admin.query(`INSERT INTO archive_roles VALUES ('${role}', 'ann'); INSERT INTO guards VALUES ('model', 1, 1, '');
-      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role}`);
-    await open(address);
-    expect(await listRights(admin, role)).toEqual(ACCESS);
-    expect((await admin.query("SELECT name FROM guards")).rows).toEqual([{ name: "model" }]);
-  });
+    test("may do with every table what the list says, and no more", async () => {
+      const { address, admin, role } = await start();
+      await open(address);
+      await addRole(address, { role, owner: "ann" });
+      expect(await listRights(admin, role)).toEqual(ACCESS);
+      expect(await removeRole(address, role, null)).toBe(true);
+      expect(Object.values(await listRights(admin, role)).flat()).toEqual([]);
+    });
 
-  /** Two owners, and a client as the role of ann; also with rows in every table. */
-  async function startBoth(
-    isFilled: boolean,
-  ): Promise<{ engine: Engine; admin: pg.Client; client: pg.Client }> {
-    const { address, admin, role, asRole } = await start();
-    const engine = await open(address);
-    await admin.query("INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ('model', 1, 1)");
-    for (const owner of ["ann", "bob"]) await talk(engine, owner);
-    await indexAll(address);
-    if (isFilled) for (const owner of ["ann", "bob"]) await fillRest(admin, owner);
-    await addRole(address, { role, owner: "ann" });
-    return { engine, admin, client: await connect(asRole) };
-  }
+    test("loses with an upgrade what an older program has given it", async () => {
+      const { address, admin, role } = await start();
+      const older = new Connection({ address, readOnly: false });
+      await migrate(older, { create: true, known: 3 });
+      await older.close();
+      await admin.query(`INSERT INTO archive_roles VALUES ('${role}', 'ann'); INSERT INTO guards VALUES ('model', 1, 1, '');
+      GRANT SELECT, INSERT, UPDATE, DELETE ON guards, token_calibration, ${RULED_TABLES.join(", ")} TO ${role}`);
+      await open(address);
+      expect(await listRights(admin, role)).toEqual(ACCESS);
+      expect((await admin.query("SELECT name FROM guards")).rows).toEqual([{ name: "model" }]);
+    });
 
-  /** What the server answers: the code of its refusal, or how many rows it changed. */
-  const attempt = (client: pg.Client, text: string): Promise<string | number | null> =>
-    client.query(text).then(
-      ({ rowCount }) => rowCount,
-      (error: pg.DatabaseError) => error.code ?? error.message,
-    );
+    /** Two owners, and a client as the role of ann; also with rows in every table. */
+    async function startBoth(
+      isFilled: boolean,
+    ): Promise<{ engine: Engine; admin: pg.Client; client: pg.Client }> {
+      const { address, admin, role, asRole } = await start();
+      const engine = await open(address);
+      await admin.query("INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ('model', 1, 1)");
+      for (const owner of ["ann", "bob"]) await talk(engine, owner);
+      await indexAll(address);
+      if (isFilled) for (const owner of ["ann", "bob"]) await fillRest(admin, owner);
+      await addRole(address, { role, owner: "ann" });
+      return { engine, admin, client: await connect(asRole) };
+    }
 
-  test("points no row of its own at a row of another owner, by any column", async () => {
-    const { admin, client } = await startBoth(true);
-    const answers: Record<string, unknown> = {};
-    for (const { table, column, to } of LINKS.filter((link) => ACCESS[link.table]?.includes("UPDATE"))) {
-      const ids = `SELECT ${KEYS[to]}::text AS id FROM ${to}`;
-      const own = (await client.query<{ id: string }>(ids)).rows.map(({ id }) => id);
-      const foreign = (await admin.query<{ id: string }>(ids)).rows.find(({ id }) => !own.includes(id));
-      const row = `ctid = (SELECT min(ctid) FROM ${table})`;
-      answers[`${table}.${column}`] = await attempt(
-        client,
-        `UPDATE ${table} SET ${column} = '${foreign?.id}' WHERE ${row}`,
+    /** What the server answers: the code of its refusal, or how many rows it changed. */
+    const attempt = (client: pg.Client, text: string): Promise<string | number | null> =>
+      client.query(text).then(
+        ({ rowCount }) => rowCount,
+        (error: pg.DatabaseError) => error.code ?? error.message,
       );
-    }
-    expect(answers).toEqual(mapValues(answers, () => DENIED));
-    expect(Object.keys(answers).length).toBeGreaterThan(20);
-  });
 
-  test("writes nothing that others rely on", async () => {
-    const { admin, client } = await startBoth(true);
-    const find = async (text: string): Promise<string> => {
-      const [row] = (await admin.query<{ v: string }>(text)).rows;
-      return row?.v ?? "";
-    };
-    const other = await find("SELECT min(conversation_id) AS v FROM conversations WHERE owner = 'bob'");
-    const message = await find(`SELECT max(message_id) AS v FROM messages WHERE conversation_id = ${other}`);
-    const next = "(SELECT max(message_id) + 1000000 FROM messages)";
-    await admin.query(
-      "INSERT INTO guards VALUES ('model', 1, 1, ''); INSERT INTO token_calibration VALUES ('m', 1, 1, 1)",
-    );
-    const copy = async (table: string, column: string, value: string): Promise<string> => {
-      const columns = await find(`SELECT string_agg(attname, ', ') AS v FROM pg_attribute
+    test("points no row of its own at a row of another owner, by any column", async () => {
+      const { admin, client } = await startBoth(true);
+      const answers: Record<string, unknown> = {};
+      for (const { table, column, to } of LINKS.filter((link) => ACCESS[link.table]?.includes("UPDATE"))) {
+        const ids = `SELECT ${KEYS[to]}::text AS id FROM ${to}`;
+        const own = (await client.query<{ id: string }>(ids)).rows.map(({ id }) => id);
+        const foreign = (await admin.query<{ id: string }>(ids)).rows.find(({ id }) => !own.includes(id));
+        const row = `(tableoid, ctid) = (SELECT tableoid, ctid FROM ${table} LIMIT 1)`;
+        answers[`${table}.${column}`] = await attempt(
+          client,
+          `UPDATE ${table} SET ${column} = '${foreign?.id}' WHERE ${row}`,
+        );
+      }
+      expect(answers).toEqual(mapValues(answers, () => DENIED));
+      expect(Object.keys(answers).length).toBeGreaterThan(20);
+    });
+
+    test("writes nothing that others rely on", async () => {
+      const { admin, client } = await startBoth(true);
+      const find = async (text: string): Promise<string> => {
+        const [row] = (await admin.query<{ v: string }>(text)).rows;
+        return row?.v ?? "";
+      };
+      const other = await find("SELECT min(conversation_id) AS v FROM conversations WHERE owner = 'bob'");
+      const message = await find(
+        `SELECT max(message_id) AS v FROM messages WHERE conversation_id = ${other}`,
+      );
+      const next = "(SELECT max(message_id) + 1000000 FROM messages)";
+      await admin.query(
+        "INSERT INTO guards VALUES ('model', 1, 1, ''); INSERT INTO token_calibration VALUES ('m', 1, 1, 1)",
+      );
+      const copy = async (table: string, column: string, value: string): Promise<string> => {
+        const columns = await find(`SELECT string_agg(attname, ', ') AS v FROM pg_attribute
         WHERE attrelid = '${table}'::regclass AND attnum > 0 AND attname <> '${column}'`);
-      return `INSERT INTO ${table} (${column}, ${columns}) SELECT ${value}, ${columns} FROM ${table} LIMIT 1`;
-    };
-    const attempts: Record<string, string> = {
-      "the number of a message to come": (await copy("messages", "message_id", next)).replace(
-        " seq,",
-        " seq,",
-      ),
-      "the number of a session to come": await copy("sessions", "session_ref", "1000000"),
-      "the number of a vector to come": await copy("message_vectors", "vector_id", "1000000"),
-      "a payload of a conversation to come": "INSERT INTO blobs VALUES ('1000000/file_a.txt', 0, '')",
-      "a payload of others": `INSERT INTO blobs VALUES ('${other}/file_a.txt', 9, '')`,
-      "a file that names a payload of others": `UPDATE large_files SET storage_path = '${other}/file_a.txt'`,
-      "a file outside its folder": "UPDATE large_files SET storage_path = conversation_id || '/../../secret'",
-      "a seal of a conversation to come": "INSERT INTO seals VALUES ('conversation', '1000000', '')",
-      "a document of others": `INSERT INTO index_documents VALUES ('message', ${message}, 'ann', 1, NULL)
+        return `INSERT INTO ${table} (${column}, ${columns}) SELECT ${value}, ${columns} FROM ${table} LIMIT 1`;
+      };
+      const attempts: Record<string, string> = {
+        "the number of a message to come": (await copy("messages", "message_id", next)).replace(
+          " seq,",
+          " seq,",
+        ),
+        "the number of a session to come": await copy("sessions", "session_ref", "1000000"),
+        "the number of a vector to come": await copy("message_vectors", "vector_id", "1000000"),
+        "the number of a message of others": await copy("messages", "message_id", message),
+        "a payload of a conversation to come": "INSERT INTO blobs VALUES ('1000000/file_a.txt', 0, '')",
+        "a payload of others": `INSERT INTO blobs VALUES ('${other}/file_a.txt', 9, '')`,
+        "a file that names a payload of others": `UPDATE large_files SET storage_path = '${other}/file_a.txt'`,
+        "a file outside its folder":
+          "UPDATE large_files SET storage_path = conversation_id || '/../../secret'",
+        "a seal of a conversation to come": "INSERT INTO seals VALUES ('conversation', '1000000', '')",
+        "a document of others": `INSERT INTO index_documents VALUES ('message', ${message}, 'ann', 1, NULL)
          ON CONFLICT (kind, id) DO UPDATE SET owner = excluded.owner`,
-      "a document to come": "INSERT INTO index_documents VALUES ('message', 1000000, 'ann', 1, NULL)",
-      "the indexing of a message of others": `INSERT INTO index_pending (owner, message_id) VALUES ('ann', ${message})`,
-      "the schema's version": "UPDATE archive_schema SET version = 99",
-      "its own owners": "INSERT INTO archive_roles SELECT current_user, 'bob'",
-      "a fact of the archive": "INSERT INTO meta VALUES ('other', '1')",
-      "the note of a forgetting": "DELETE FROM meta",
-      "the lease of a space": "UPDATE vector_spaces SET lease_until = 9000000000000000",
-      "the bill of others": `INSERT INTO spend (at, conversation_id, purpose, provider, model, input_tokens, output_tokens, duration_ms, outcome)
+        "a document to come": "INSERT INTO index_documents VALUES ('message', 1000000, 'ann', 1, NULL)",
+        "the indexing of a message of others": `INSERT INTO index_pending (owner, message_id) VALUES ('ann', ${message})`,
+        "the schema's version": "UPDATE archive_schema SET version = 99",
+        "its own owners": "INSERT INTO archive_roles SELECT current_user, 'bob'",
+        "a fact of the archive": "INSERT INTO meta VALUES ('other', '1')",
+        "the note of a forgetting": "DELETE FROM meta",
+        "the lease of a space": "UPDATE vector_spaces SET lease_until = 9000000000000000",
+        "the bill of others": `INSERT INTO spend (at, conversation_id, purpose, provider, model, input_tokens, output_tokens, duration_ms, outcome)
          VALUES (1, ${other}, '', '', '', 1, 1, 1, '')`,
-      "the record of usage": "DELETE FROM spend",
-      "how others count tokens": "UPDATE token_calibration_by_role SET factor = 9",
-      "the guards of others": "DELETE FROM guards_by_role",
-      "a number given twice": "SELECT setval('messages_ids', 1)",
-    };
-    const answers: Record<string, unknown> = {};
-    for (const [what, text] of Object.entries(attempts)) answers[what] = await attempt(client, text);
-    expect(answers).toEqual(mapValues(answers, () => DENIED));
-    // What it keeps for itself it may write, and nobody else is told.
-    expect(await attempt(client, "INSERT INTO guards VALUES ('model', 9, 9, '')")).toBe(1);
-    expect(await attempt(client, "UPDATE token_calibration SET factor = 9")).toBe(0);
-    expect((await admin.query("SELECT failures::int FROM guards")).rows).toEqual([{ failures: 1 }]);
-  });
+        "the record of usage": "DELETE FROM spend",
+        "how others count tokens": "UPDATE token_calibration_by_role SET factor = 9",
+        "the guards of others": "DELETE FROM guards_by_role",
+        "a number given twice": "SELECT setval('messages_ids', 1)",
+      };
+      const answers: Record<string, unknown> = {};
+      for (const [what, text] of Object.entries(attempts)) answers[what] = await attempt(client, text);
+      // It must not be taken twice, whoever sees it.
+      expect(answers["the number of a message of others"]).toBe("23505");
+      delete answers["the number of a message of others"];
+      expect(answers).toEqual(mapValues(answers, () => DENIED));
+      // What it keeps for itself it may write, and nobody else is told.
+      expect(await attempt(client, "INSERT INTO guards VALUES ('model', 9, 9, '')")).toBe(1);
+      expect(await attempt(client, "UPDATE token_calibration SET factor = 9")).toBe(0);
+      expect((await admin.query("SELECT failures::int FROM guards")).rows).toEqual([{ failures: 1 }]);
+    });
 
-  /** The links of its own rows, as a role would have to bend them, and the reads of a program that no rule holds. */
-  test("gets no text of others shown or folded by a program that may read everything", async () => {
-    const { engine, admin, client } = await startBoth(false);
-    const message = { role: "user", content: "the secret of bob is zanzibar" };
-    await engine.ingest({ session: sessionOf("bob"), messages: [{ eventId: "secret", message }] });
-    const {
-      rows: [said],
-    } = await admin.query<{ id: string }>("SELECT max(message_id) AS id FROM messages");
-    for (const text of [
-      `UPDATE context_items SET message_id = ${said?.id} WHERE message_id IS NOT NULL`,
-      `UPDATE summary_messages SET message_id = ${said?.id}`,
-      "UPDATE summaries SET stale = 1 WHERE state = 'cover'",
-    ])
-      await attempt(client, text);
-    const { key: sessionKey, owner } = sessionOf("ann");
-    const shown = await engine.assemble({ sessionKey, owner, budgetTokens: 50_000 });
-    await engine.maintain({ sessionKey, owner, budgetTokens: 1_000 });
-    const { rows } = await client.query<{ content: string }>("SELECT content FROM summaries");
-    expect(JSON.stringify([shown, rows]).includes("zanzibar")).toBe(false);
-    expect(rows.length).toBeGreaterThan(0);
-  });
+    /** The links of its own rows, as a role would have to bend them, and the reads of a program that no rule holds. */
+    test("gets no text of others shown or folded by a program that may read everything", async () => {
+      const { engine, admin, client } = await startBoth(false);
+      const message = { role: "user", content: "the secret of bob is zanzibar" };
+      await engine.ingest({ session: sessionOf("bob"), messages: [{ eventId: "secret", message }] });
+      const {
+        rows: [said],
+      } = await admin.query<{ id: string }>("SELECT max(message_id) AS id FROM messages");
+      for (const text of [
+        `UPDATE context_items SET message_id = ${said?.id} WHERE message_id IS NOT NULL`,
+        `UPDATE summary_messages SET message_id = ${said?.id}`,
+        "UPDATE summaries SET stale = 1 WHERE state = 'cover'",
+      ])
+        await attempt(client, text);
+      const { key: sessionKey, owner } = sessionOf("ann");
+      const shown = await engine.assemble({ sessionKey, owner, budgetTokens: 50_000 });
+      await engine.maintain({ sessionKey, owner, budgetTokens: 1_000 });
+      const { rows } = await client.query<{ content: string }>("SELECT content FROM summaries");
+      expect(JSON.stringify([shown, rows]).includes("zanzibar")).toBe(false);
+      expect(rows.length).toBeGreaterThan(0);
+    });
 
-  test("reads nothing of others by tables of its own that stand before the archive's", async () => {
-    const { address, admin, role, asRole } = await start();
-    await talk(await open(address), "bob");
-    await addRole(address, { role, owner: "ann" });
-    const count =
-      "SELECT (SELECT count(*) FROM blobs)::int AS blobs, (SELECT count(*) FROM seals)::int AS seals";
-    expect((await admin.query(count)).rows).not.toEqual([{ blobs: 0, seals: 0 }]);
-    const client = await connect(asRole);
-    expect((await client.query(count)).rows).toEqual([{ blobs: 0, seals: 0 }]);
-    for (const table of ["archive_roles", "conversations", "sessions", "summaries", "messages"])
-      await client.query(
-        `CREATE TEMP TABLE ${table} (LIKE ${table}); GRANT ALL ON pg_temp.${table} TO PUBLIC`,
+    test("reads nothing of others by tables of its own that stand before the archive's", async () => {
+      const { address, admin, role, asRole } = await start();
+      await talk(await open(address), "bob");
+      await addRole(address, { role, owner: "ann" });
+      const count =
+        "SELECT (SELECT count(*) FROM blobs)::int AS blobs, (SELECT count(*) FROM seals)::int AS seals";
+      expect((await admin.query(count)).rows).not.toEqual([{ blobs: 0, seals: 0 }]);
+      const client = await connect(asRole);
+      expect((await client.query(count)).rows).toEqual([{ blobs: 0, seals: 0 }]);
+      for (const table of ["archive_roles", "conversations", "sessions", "summaries", "messages"])
+        await client.query(
+          `CREATE TEMP TABLE ${table} (LIKE ${table}); GRANT ALL ON pg_temp.${table} TO PUBLIC`,
+        );
+      await client.query("INSERT INTO pg_temp.archive_roles VALUES (current_user, 'bob')");
+      expect((await client.query(count)).rows).toEqual([{ blobs: 0, seals: 0 }]);
+      await talk(await open(asRole), "ann");
+      const { rows } = await admin.query<{ id: string }>(
+        "SELECT min(message_id) AS id FROM messages JOIN conversations USING (conversation_id) WHERE owner = 'bob'",
       );
-    await client.query("INSERT INTO pg_temp.archive_roles VALUES (current_user, 'bob')");
-    expect((await client.query(count)).rows).toEqual([{ blobs: 0, seals: 0 }]);
-  });
-
-  test("is taken back after it was dropped, and does not keep others from being added", async () => {
-    const { address, admin, role } = await start();
-    await open(address);
-    await addRole(address, { role, owner: "ann" });
-    await admin.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
-    const next = `next_${role}`;
-    await admin.query(`CREATE ROLE ${next} LOGIN`);
-    await addRole(address, { role: next, owner: "bob" });
-    expect(await removeRole(address, role, null)).toBe(true);
-    expect(await listRoles(address)).toEqual([{ role: next, owner: "bob" }]);
-  });
-
-  test("lets the engine work on its own part, and on nothing else", async () => {
-    const { address, admin, role, asRole } = await start();
-    const all = await open(address);
-    await talk(all, "bob");
-    await addRole(address, { role, owner: "ann" });
-    expect(await listRoles(address)).toEqual([{ role, owner: "ann" }]);
-    const engine = await open(asRole);
-    await talk(engine, "ann");
-    const { key: sessionKey, ...session } = sessionOf("ann");
-    // A message and its revision in one statement, which also teach how a model counts.
-    const usage = { input_tokens: 900, output_tokens: 2_100 };
-    const says = (content: string): object => ({
-      eventId: "twice",
-      message: { role: "assistant", content: content.repeat(2_000), provider: "p", model: "m", usage },
+      await client.query(`INSERT INTO pg_temp.messages (message_id) VALUES (${rows[0]?.id})`).catch(() => 0);
+      expect(await attempt(client, `UPDATE public.messages SET revises = ${rows[0]?.id}`)).toBe(DENIED);
     });
-    await engine.ingest({ session: sessionOf("ann"), messages: [says("x "), says("y ")] });
-    expect((await admin.query("SELECT 1 FROM messages WHERE revises IS NOT NULL")).rows).toHaveLength(1);
-    expect((await admin.query("SELECT role FROM token_calibration_by_role")).rows).toEqual([{ role }]);
-    const context = await engine.assemble({ sessionKey, owner: "ann", budgetTokens: 2_000 });
-    expect(context?.messages.length).toBeGreaterThan(0);
-    const found = await engine.grep({ pattern: "harbours", mode: "full_text", allConversations: true });
-    expect(found.hits.length).toBeGreaterThan(0);
-    expect(found.conversations.map((one) => one.sessionKey)).toEqual([sessionKey]);
-    expect((await engine.status()).conversations).toBe(2);
-    const own = await engine.verify();
-    expect(own).toMatchObject({ ok: true, conversations: 2 });
-    expect(
-      await engine.grep({ pattern: "harbours", session: sessionOf("bob"), mode: "full_text" }),
-    ).toMatchObject({
-      hits: [],
-    });
-    const message = { role: "user", content: "not mine" };
-    const stored = engine.ingest({ session: sessionOf("bob"), messages: [{ eventId: "x", message }] });
-    await expect(stored).rejects.toMatchObject({ code: "denied" });
-    expect(session.owner).toBe("ann");
-    expect(await all.verify()).toMatchObject({ ok: true, conversations: 4 });
-    expect(await removeRole(address, role, null)).toBe(true);
-    expect(await removeRole(address, role, null)).toBe(false);
-    await expect(engine.status()).rejects.toMatchObject({ code: "database_unreadable" });
-    expect((await admin.query("SELECT count(*)::int AS n FROM conversations")).rows).toEqual([{ n: 4 }]);
-  });
 
-  test("refuses roles that the server would not hold to the rules", async () => {
-    const { address, admin, role } = await start();
-    await open(address);
-    const add = (name: string): Promise<void> => addRole(address, { role: name, owner: "ann" });
-    await expect(add("nobody at all")).rejects.toMatchObject({ code: "usage" });
-    await expect(add("lcm")).rejects.toMatchObject({ code: "usage" });
-    await admin.query(`ALTER ROLE ${role} BYPASSRLS`);
-    await expect(add(role)).rejects.toMatchObject({ code: "usage" });
-    const member = `member_${role}`;
-    await admin.query(`CREATE ROLE ${member} LOGIN; GRANT ${role} TO ${member}`);
-    await expect(add(member)).rejects.toMatchObject({ code: "usage" });
-    expect(await listRoles(address)).toEqual([]);
+    test("is taken back after it was dropped, and does not keep others from being added", async () => {
+      const { address, admin, role } = await start();
+      await open(address);
+      await addRole(address, { role, owner: "ann" });
+      await admin.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+      const next = `next_${role}`;
+      await admin.query(`CREATE ROLE ${next} LOGIN`);
+      await addRole(address, { role: next, owner: "bob" });
+      expect(await removeRole(address, role, null)).toBe(true);
+      expect(await listRoles(address)).toEqual([{ role: next, owner: "bob" }]);
+    });
+
+    test("lets the engine work on its own part, and on nothing else", async () => {
+      const { address, admin, role, asRole } = await start();
+      const all = await open(address);
+      await talk(all, "bob");
+      await addRole(address, { role, owner: "ann" });
+      expect(await listRoles(address)).toEqual([{ role, owner: "ann" }]);
+      const engine = await open(asRole);
+      await talk(engine, "ann");
+      const { key: sessionKey, ...session } = sessionOf("ann");
+      // A message and its revision in one statement, which also teach how a model counts.
+      const usage = { input_tokens: 900, output_tokens: 2_100 };
+      const says = (content: string): object => ({
+        eventId: "twice",
+        message: { role: "assistant", content: content.repeat(2_000), provider: "p", model: "m", usage },
+      });
+      await engine.ingest({ session: sessionOf("ann"), messages: [says("x "), says("y ")] });
+      expect((await admin.query("SELECT 1 FROM messages WHERE revises IS NOT NULL")).rows).toHaveLength(1);
+      expect((await admin.query("SELECT role FROM token_calibration_by_role")).rows).toEqual([{ role }]);
+      const context = await engine.assemble({ sessionKey, owner: "ann", budgetTokens: 2_000 });
+      expect(context?.messages.length).toBeGreaterThan(0);
+      const found = await engine.grep({ pattern: "harbours", mode: "full_text", allConversations: true });
+      expect(found.hits.length).toBeGreaterThan(0);
+      expect(found.conversations.map((one) => one.sessionKey)).toEqual([sessionKey]);
+      expect((await engine.status()).conversations).toBe(2);
+      const own = await engine.verify();
+      expect(own).toMatchObject({ ok: true, conversations: 2 });
+      expect(
+        await engine.grep({ pattern: "harbours", session: sessionOf("bob"), mode: "full_text" }),
+      ).toMatchObject({
+        hits: [],
+      });
+      const message = { role: "user", content: "not mine" };
+      const stored = engine.ingest({ session: sessionOf("bob"), messages: [{ eventId: "x", message }] });
+      await expect(stored).rejects.toMatchObject({ code: "denied" });
+      expect(session.owner).toBe("ann");
+      expect(await all.verify()).toMatchObject({ ok: true, conversations: 4 });
+      expect(await removeRole(address, role, null)).toBe(true);
+      expect(await removeRole(address, role, null)).toBe(false);
+      await expect(engine.status()).rejects.toMatchObject({ code: "database_unreadable" });
+      expect((await admin.query("SELECT count(*)::int AS n FROM conversations")).rows).toEqual([{ n: 4 }]);
+    });
+
+    test("refuses roles that the server would not hold to the rules", async () => {
+      const { address, admin, role } = await start();
+      await open(address);
+      const add = (name: string): Promise<void> => addRole(address, { role: name, owner: "ann" });
+      await expect(add("nobody at all")).rejects.toMatchObject({ code: "usage" });
+      await expect(add("lcm")).rejects.toMatchObject({ code: "usage" });
+      await admin.query(`ALTER ROLE ${role} BYPASSRLS`);
+      await expect(add(role)).rejects.toMatchObject({ code: "usage" });
+      const member = `member_${role}`;
+      await admin.query(`CREATE ROLE ${member} LOGIN; GRANT ${role} TO ${member}`);
+      await expect(add(member)).rejects.toMatchObject({ code: "usage" });
+      expect(await listRoles(address)).toEqual([]);
+    });
   });
-});
+}

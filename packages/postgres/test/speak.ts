@@ -15,3 +15,7 @@ export function speak(at: number): { role: string; content: unknown; toolCallId?
     return { role: "user", content: `look at this\n${"a long line of a file\n".repeat(12_000)}` };
   return { role: at % 2 === 0 ? "user" : "assistant", content: words };
 }
+
+/** An address whose archive is made with so many partitions. */
+export const divide = (address: string, partitions: number): string =>
+  partitions === 0 ? address : `${address}&partitions=${partitions}`;

@@ -69,8 +69,48 @@ export const REFERENCES: Partial<Record<TableName, Readonly<Record<string, strin
   },
 };
 
-function createTable(name: TableName): string {
+/**
+ * In an archive with partitions, what each large table is divided by: its conversation where it has one. What a part of it is asked by is then in
+ * one of them, and vacuuming, or a rebuild of an index, concerns one at a time.
+ */
+const DIVIDED: Partial<Record<TableName, string>> = {
+  messages: "conversation_id",
+  ledger: "conversation_id",
+  context_items: "conversation_id",
+  message_parts: "message_id",
+  event_ids: "session_ref",
+};
+
+/**
+ * A divided table has no key without the column that divides it, so another table has the one key of messages: a number is given to one message,
+ * whoever chose it, and what refers to a message refers to that. Only the triggers write it, and they do it for roles that may not; its schema is
+ * named, because a role could put a temporary table of the same name before it.
+ */
+const MESSAGE_KEYS = "CREATE TABLE message_keys (message_id bigint PRIMARY KEY);";
+const KEEP_KEYS = `
+CREATE FUNCTION keep_message_keys() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $keep$
+BEGIN
+  IF tg_op = 'INSERT' THEN
+    EXECUTE format('INSERT INTO %I.message_keys (message_id) SELECT message_id FROM changed', tg_table_schema);
+  ELSE
+    EXECUTE format('DELETE FROM %I.message_keys k USING changed c WHERE k.message_id = c.message_id', tg_table_schema);
+  END IF;
+  RETURN NULL;
+END $keep$;
+CREATE TRIGGER keep_message_keys AFTER INSERT ON messages
+  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION keep_message_keys();
+CREATE TRIGGER drop_message_keys AFTER DELETE ON messages
+  REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION keep_message_keys();`;
+
+/** Rows of one statement may refer to each other, and have their keys after it. */
+const toKeys = (target: string): string =>
+  target.replace(/^messages( DEFERRABLE$)?/, (_, deferrable = "") =>
+    deferrable === "" ? "message_keys" : "message_keys DEFERRABLE INITIALLY DEFERRED",
+  );
+
+function createTable(name: TableName, partitions: number): string {
   const { columns, key } = tables[name];
+  const by = partitions === 0 ? undefined : DIVIDED[name];
   const numbered = NUMBERED[name];
   const lines = Object.entries(columns).map(([column, { type, isNullable }]) => {
     const target = REFERENCES[name]?.[column];
@@ -79,14 +119,26 @@ function createTable(name: TableName): string {
       TYPES[type],
       isNullable ? "" : "NOT NULL",
       column === numbered ? `DEFAULT nextval('${sequenceOf(name)}')` : "",
-      target === undefined ? "" : `REFERENCES ${target}`,
+      target === undefined ? "" : `REFERENCES ${partitions === 0 ? target : toKeys(target)}`,
     ]
       .filter((part) => part !== "")
       .join(" ");
   });
   const sequence = numbered === undefined ? "" : `CREATE SEQUENCE ${sequenceOf(name)};\n`;
-  return `${sequence}CREATE TABLE ${name} (\n  ${[...lines, `PRIMARY KEY (${key.join(", ")})`].join(",\n  ")}\n);`;
+  const keyed = [...new Set<string>(by === undefined ? key : [...key, by])];
+  const table = `CREATE TABLE ${name} (\n  ${[...lines, `PRIMARY KEY (${keyed.join(", ")})`].join(",\n  ")}\n)`;
+  return [
+    `${sequence}${table}${by === undefined ? "" : ` PARTITION BY HASH (${by})`};`,
+    ...(by === undefined ? [] : listPartitions(name, partitions)),
+  ].join("\n");
 }
+
+const listPartitions = (name: TableName, partitions: number): string[] =>
+  Array.from(
+    { length: partitions },
+    (_, i) =>
+      `CREATE TABLE ${name}_p${i} PARTITION OF ${name} FOR VALUES WITH (MODULUS ${partitions}, REMAINDER ${i});`,
+  );
 
 const RULES = `
 ALTER TABLE sessions ADD CONSTRAINT one_session UNIQUE (owner, session_id);
@@ -158,4 +210,13 @@ CREATE TABLE blobs (
 );
 ALTER TABLE blobs ALTER COLUMN content SET STORAGE EXTERNAL;`;
 
-export const sql = [...TABLE_NAMES.map(createTable), RULES, PENDING, BLOBS].join("\n");
+/** @param partitions into how many parts large tables are divided; 0: they are not */
+export const makeSql = (partitions: number): string =>
+  [
+    ...(partitions === 0 ? [] : [MESSAGE_KEYS]),
+    ...TABLE_NAMES.map((name) => createTable(name, partitions)),
+    RULES,
+    ...(partitions === 0 ? [] : [KEEP_KEYS]),
+    PENDING,
+    BLOBS,
+  ].join("\n");

@@ -112,7 +112,10 @@ const ACTING = `
 CREATE FUNCTION acting_role() RETURNS text LANGUAGE sql STABLE
 RETURN coalesce((SELECT min(r.role) FROM archive_roles r WHERE r.role = current_user), '');`;
 
-/** Links within a table: rows of one statement may point at each other, so they are checked after it. */
+/**
+ * Links within a table: rows of one statement may point at each other, so they are checked after it. No name is looked up where a role could put
+ * something of its own before it.
+ */
 const WITHIN = [
   ...Map.groupBy(
     LINKS.filter(({ table, to }) => table === to),
@@ -123,15 +126,18 @@ const WITHIN = [
   return `
 CREATE FUNCTION sees_${table}(ids ${table === "summaries" ? "text" : "bigint"}[]) RETURNS boolean LANGUAGE sql STABLE
 RETURN NOT EXISTS (SELECT 1 FROM unnest(ids) i (id) WHERE i.id IS NOT NULL AND NOT ${seen(table as TableName, "i.id")});
-CREATE FUNCTION check_links_of_${table}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $check$
+CREATE FUNCTION check_links_of_${table}() RETURNS trigger LANGUAGE plpgsql AS $check$
+DECLARE
+  sees boolean;
 BEGIN
-  IF NOT sees_${table}(ARRAY[${columns.join(", ")}]) THEN
+  EXECUTE format('SELECT %I.sees_${table}($1)', tg_table_schema) INTO sees USING ARRAY[${columns.join(", ")}];
+  IF sees IS NOT TRUE THEN
     RAISE insufficient_privilege USING MESSAGE = 'new row violates row-level security: a link of table "${table}" points at another owner';
   END IF;
   RETURN NULL;
 END $check$;
 CREATE TRIGGER check_links_of_${table} AFTER INSERT OR UPDATE OF ${links.map(({ column }) => column).join(", ")} ON ${table}
-  FOR EACH ROW WHEN ((${columns.map((column) => `${column} IS NOT NULL`).join(" OR ")}) AND row_security_active('${table}'))
+  FOR EACH ROW WHEN ((${columns.map((column) => `${column} IS NOT NULL`).join(" OR ")}) AND row_security_active('${table}'::regclass))
   EXECUTE FUNCTION check_links_of_${table}();`;
 });
 
