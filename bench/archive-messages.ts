@@ -41,7 +41,7 @@ const TOPIC_RATE = 0.5;
 const START_MS = Date.UTC(2026, 0, 5, 8);
 
 /** Words by rank: the common ones first, then made-up ones. The same for every seed, as a language is. */
-const VOCABULARY: readonly string[] = makeVocabulary();
+export const VOCABULARY: readonly string[] = makeVocabulary();
 
 function makeVocabulary(): string[] {
   const random = makeRandom(7);
@@ -52,7 +52,7 @@ function makeVocabulary(): string[] {
   return [...words];
 }
 
-const IDENTIFIERS: readonly string[] = makeIdentifiers();
+export const IDENTIFIERS: readonly string[] = makeIdentifiers();
 
 function makeIdentifiers(): string[] {
   const random = makeRandom(11);

@@ -2,9 +2,9 @@
  * A process of its own for what can only be measured in one: the peak memory of an import, and how long the main thread stands still
  * while the engine works. Prints one line of JSON.
  */
-import { readFileSync } from "node:fs";
 import { openEngine } from "lossless-claw";
 import { importTranscript } from "@lossless/interchange";
+import { StallProbe } from "@lossless/testkit/stall-probe.ts";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 
 export interface ProgramResult {
@@ -16,47 +16,8 @@ export interface ProgramResult {
   readonly workMs: number;
 }
 
-const PROBE_MS = 1;
 const TURNS = 300;
 const LARGE_BYTES = 10_000_000;
-
-/** Watches how long the thread is away from its event loop. */
-class StallProbe {
-  stallMs = 0;
-  workMs = 0;
-  #timer: NodeJS.Timeout;
-  #last = performance.now();
-  #lastWork = process.threadCpuUsage();
-  #lastQueuedMs = readQueuedMs();
-
-  constructor() {
-    this.#timer = setInterval(() => this.#look(), PROBE_MS);
-  }
-
-  stop(): void {
-    this.#look();
-    clearInterval(this.#timer);
-  }
-
-  #look(): void {
-    const now = performance.now();
-    const work = process.threadCpuUsage(this.#lastWork);
-    const queuedMs = readQueuedMs();
-    const awayMs = now - this.#last - PROBE_MS - (queuedMs - this.#lastQueuedMs);
-    this.stallMs = Math.max(this.stallMs, awayMs);
-    this.workMs = Math.max(this.workMs, (work.user + work.system) / 1000);
-    this.#last = performance.now();
-    this.#lastWork = process.threadCpuUsage();
-    this.#lastQueuedMs = queuedMs;
-  }
-}
-
-/** How long this thread could have run but got no processor, because others had it. Linux tells; elsewhere it counts as a stall. */
-function readQueuedMs(): number {
-  if (process.platform !== "linux") return 0;
-  const [, queuedNs = "0"] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ");
-  return Number(queuedNs) / 1e6;
-}
 
 type Work = () => Promise<number>;
 

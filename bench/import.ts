@@ -26,10 +26,10 @@ const PROCESSORS = 2;
 const LCM = join(import.meta.dirname, "../packages/cli/bin/lcm.js");
 
 export async function run(args: readonly string[] = []): Promise<BenchResult> {
-  const bytes = readGigabytes(args) * 1e9;
+  const bytes = readGigabytes(args, DEFAULT_GIGABYTES) * 1e9;
   using folder = makeTemporaryFolder("lossless-bench-");
   const file = folder.file("session.jsonl");
-  const messages = await writeFile(file, bytes);
+  const messages = await writeSession(file, bytes, SEED);
   const floor = measureFloor(folder.file("floor.db"), messages);
   const ours = await importFile(file, folder.file("lcm.db"), folder.file("usage.json"));
   return {
@@ -42,18 +42,18 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
   };
 }
 
-function readGigabytes(args: readonly string[]): number {
+export function readGigabytes(args: readonly string[], usual: number): number {
   const at = args.indexOf("--gigabytes");
-  const gigabytes = at < 0 ? DEFAULT_GIGABYTES : Number(args[at + 1]);
+  const gigabytes = at < 0 ? usual : Number(args[at + 1]);
   if (gigabytes > 0 && gigabytes <= 100) return gigabytes;
-  throw new Error(`cannot import --gigabytes ${args[at + 1]}: name a number above 0, up to 100`);
+  throw new Error(`cannot take --gigabytes ${args[at + 1]}: name a number above 0, up to 100`);
 }
 
-/** Writes the file and counts its lines. */
-async function writeFile(path: string, bytes: number): Promise<number> {
+/** Writes a session file and counts its lines. */
+export async function writeSession(path: string, bytes: number, seed: number): Promise<number> {
   const out = createWriteStream(path);
   let [pending, size, lines] = [[] as string[], 0, 0];
-  for (const line of renderSessionFile(SEED, bytes)) {
+  for (const line of renderSessionFile(seed, bytes)) {
     pending.push(line);
     size += line.length;
     lines += 1;

@@ -2,12 +2,7 @@
  * The measurements behind `docs/reliability.md`: one function per thing to prove. Each works on archives of its own and says what it counted
  * and whether that is what must be.
  */
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { monitorEventLoopDelay } from "node:perf_hooks";
-import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { PROVIDERS, resolveSettings } from "@lossless/core";
 import type { Arrival, Complete, Engine } from "@lossless/core";
 import { killWriters } from "@lossless/testkit/killed-writer.ts";
@@ -20,6 +15,7 @@ import { openEngine } from "lossless-claw";
 import { exportConversations, importHistory, importTranscript } from "lossless-claw/interchange";
 import { MessageSource } from "./archive-messages.ts";
 import { median } from "./history.ts";
+import { isLive, isSound, loadArchive } from "./load.ts";
 
 export interface Finding {
   readonly found: string;
@@ -29,7 +25,6 @@ export interface Finding {
 export type Measure = (isFull: boolean) => Promise<Finding>;
 
 const SESSION = { key: "agent:main:reliability", id: "reliability", owner: "main" };
-const CROWD = fileURLToPath(import.meta.resolve("@lossless/testkit/crowd-program.ts"));
 /** Small, so that a few hundred messages are folded several times over. */
 const SMALL = {
   freshTailCount: 8,
@@ -105,63 +100,12 @@ export const kills: Measure = async (isFull) => {
   return { found: `${rounds} kills: 0 acknowledged messages lost, 0 stored twice`, holds: true };
 };
 
+/** Ten writers, a process that meddles with the file, and some that only run a timer. */
 export const crowd: Measure = async (isFull) => {
-  using folder = makeTemporaryFolder("lossless-bench-");
-  const database = folder.file("lcm.db");
-  const turns = isFull ? 25_000 : 10;
-  await (await openEngine({ database, thread: false })).close();
-  const members = Array.from({ length: 10 }, (_, at) => `writer${at}`).map((name) => ({
-    name,
-    child: fork(CROWD, ["write", JSON.stringify({ database, name, turns, sharedEvents: 100 })], {
-      execArgv: [],
-    }),
-  }));
-  const meddler = fork(
-    CROWD,
-    ["meddle", JSON.stringify({ database, name: "meddler", turns, sharedEvents: 0 })],
-    { execArgv: [] },
-  );
-  const meddled = once(meddler, "exit");
-  const ends = await Promise.all(members.map(({ child }) => once(child, "exit")));
-  if (meddler.connected) meddler.send("stop");
-  ends.push(await meddled);
-  const failures = ends.filter(([status]) => status !== 0).length;
-  const engine = await openEngine({ database, thread: false });
-  const { messages } = await engine.status();
-  const problems = (await engine.verify()).problems.length;
-  await engine.close();
-  const expected = 10 * turns * 4 + 100;
+  const load = await loadArchive(isFull ? 1_000_000 : 2_000);
   return {
-    found: `${messages} of ${expected} events through 10 writers, an 11th process opening and chmod-ing the file; ${failures} failed, ${problems} problems`,
-    holds: failures === 0 && problems === 0 && messages === expected,
-  };
-};
-
-/** How long this thread ever stands still while the engine stores, beside a time in which only a timer runs. */
-export const stall: Measure = async (isFull) => {
-  using folder = makeTemporaryFolder("lossless-bench-");
-  const engine = await openEngine({ database: folder.file("lcm.db") });
-  const messages = takeArrivals(4);
-  await engine.ingest({ session: SESSION, messages });
-  const forMs = isFull ? 60_000 : 3_000;
-  const measure = async (work: (round: number) => Promise<unknown>): Promise<number> => {
-    const delay = monitorEventLoopDelay({ resolution: 1 });
-    delay.enable();
-    const end = performance.now() + forMs;
-    for (let round = 0; performance.now() < end; round++) await work(round);
-    delay.disable();
-    return delay.percentile(99.9) / 1e6;
-  };
-  const control = await measure(() => sleep(1));
-  const busy = await measure(async (round) => {
-    const turn = messages.map((arrival, at) => ({ ...arrival, eventId: `${round}-${at}` }));
-    await engine.ingest({ session: SESSION, messages: turn });
-    await sleep(1);
-  });
-  await engine.close();
-  return {
-    found: `p99.9 ${busy.toFixed(1)} ms while storing, ${control.toFixed(1)} ms with a timer alone`,
-    holds: busy <= control + 20,
+    found: `${load.stored} of ${load.events} events through 10 writers, an 11th process opening and chmod-ing the file; ${load.failures.length} failed, ${load.problems} problems; an event loop stands still for ${load.stallMs} ms (p99.9) in a writer, ${load.controlMs} ms with a timer alone`,
+    holds: isSound(load) && isLive(load),
   };
 };
 

@@ -14,7 +14,6 @@ const ITEMS: readonly (readonly [number, string, Measure])[] = [
   [1, "nothing is stored twice", items.replay],
   [2, "a kill loses nothing", items.kills],
   [3, "ten processes, one archive", items.crowd],
-  [3, "the host's thread goes on", items.stall],
   [4, "size hardly matters", items.sizes],
   [5, "no request is refused", items.cuts],
   [6, "models in trouble", items.models],

@@ -8,6 +8,7 @@ import { join } from "node:path";
 const VITEST = join(import.meta.dirname, "../node_modules/vitest/vitest.mjs");
 /** What `npm test` may cost. */
 const MAX_TEST_MINUTES = 5;
+const LASTING = "packages/lossless-claw/test/lasting.test.ts";
 
 /** The shell tells what its children used; it alone knows of those that vitest waited for. */
 const AND_TIMES = '"$@"; status=$?; times >&3; exit $status';
@@ -31,9 +32,20 @@ function sumMinutes(times: string): number {
   );
 }
 
-const [suite = "test", ...args] = process.argv.slice(2);
+/** `--minutes 15` of a soak: only the test that plays for so long. */
+function takeMinutes(args: readonly string[]): string[] {
+  const at = args.indexOf("--minutes");
+  if (at < 0) return [...args];
+  const minutes = Number(args[at + 1]);
+  if (!(minutes > 0)) throw new Error(`cannot run for --minutes ${args[at + 1]}: name a number above 0`);
+  process.env["LCM_MINUTES"] = String(minutes);
+  return [...args.slice(0, at), ...args.slice(at + 2), LASTING];
+}
+
+const [suite = "test", ...given] = process.argv.slice(2);
 process.env["LCM_SUITE"] = suite;
 if (suite === "soak") process.env["LCM_SOAK"] ??= "1";
+const args = suite === "soak" ? takeMinutes(given) : given;
 const { status, cpuMinutes } = runVitest(args);
 if (cpuMinutes !== null) {
   const limit = suite === "test" ? ` (at most ${MAX_TEST_MINUTES} for a whole run)` : "";

@@ -1,60 +1,19 @@
 /** Many processes around one database: nothing lost, nothing twice, and no lock ever reaches a caller as an error. */
-import { fork } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { DatabaseSync } from "node:sqlite";
-import { fileURLToPath } from "node:url";
 import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
+import { CrowdMember } from "@lossless/testkit/crowd.ts";
 import { SHARED_SESSION, sharedArrival, TURN_MESSAGES } from "@lossless/testkit/crowd-program.ts";
-import type { CrowdOrders, CrowdResult, CrowdRole } from "@lossless/testkit/crowd-program.ts";
-import { rounds } from "@lossless/testkit/rounds.ts";
+import type { CrowdOrders } from "@lossless/testkit/crowd-program.ts";
+import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
-const PROGRAM = fileURLToPath(import.meta.resolve("@lossless/testkit/crowd-program.ts"));
-const WRITERS = 2;
-const READERS = rounds({ test: 2, soak: 10 });
-const TURNS = rounds({ test: 30, soak: 200 });
+/** In a soak 5,300 events through ten processes; `npm run bench -- load` sends a million. */
+const WRITERS = isSoak ? 10 : 2;
+const READERS = isSoak ? 5 : 2;
+const TURNS = rounds({ test: 30, soak: 125 });
 const SHARED_EVENTS = rounds({ test: 60, soak: 300 });
-
-/** A process of the crowd, and what it says at its end. Fails with its output when it fails. */
-class Member {
-  readonly process: ChildProcess;
-  readonly report: Promise<CrowdResult>;
-
-  constructor(role: CrowdRole, orders: CrowdOrders) {
-    this.process = fork(PROGRAM, [role, JSON.stringify(orders)], {
-      execArgv: [],
-      stdio: ["ignore", "ignore", "pipe", "ipc"],
-    });
-    this.report = this.#watch(`${role} ${orders.name}`);
-    // Awaited late by the test; until then a failure is not an unhandled one.
-    this.report.catch(() => undefined);
-  }
-
-  async #watch(title: string): Promise<CrowdResult> {
-    let report: CrowdResult | null = null;
-    let errors = "";
-    this.process.stderr?.on("data", (data: Buffer) => (errors += data.toString()));
-    this.process.on("message", (message: { kind: string }) => {
-      if (message.kind === "done") report = message as CrowdResult;
-    });
-    const [status, signal] = (await once(this.process, "close")) as [number | null, string | null];
-    if (status !== 0 || report === null)
-      throw new Error(`${title} ended with ${status ?? signal}: ${errors}`);
-    return report;
-  }
-
-  async heldLock(): Promise<void> {
-    await Promise.race([once(this.process, "message"), this.report]);
-  }
-
-  async stop(): Promise<CrowdResult> {
-    if (this.process.connected) this.process.send("stop");
-    return this.report;
-  }
-}
 
 async function readEventIds(engine: Engine, conversationId: number): Promise<string[]> {
   const ids: string[] = [];
@@ -66,7 +25,7 @@ async function readEventIds(engine: Engine, conversationId: number): Promise<str
   }
 }
 
-test("two writers, several readers and a meddler share a database without losing or doubling anything", async () => {
+test("writers, readers and a meddler share a database without losing or doubling anything", async () => {
   using folder = makeTemporaryFolder();
   const database = folder.file("lcm.db");
   await (await openEngine({ database, thread: false })).close();
@@ -77,10 +36,10 @@ test("two writers, several readers and a meddler share a database without losing
     sharedEvents: SHARED_EVENTS,
   });
   const onlookers = [
-    new Member("meddle", orders("meddler")),
-    ...Array.from({ length: READERS }, (_, i) => new Member("read", orders(`reader-${i}`))),
+    new CrowdMember("meddle", orders("meddler")),
+    ...Array.from({ length: READERS }, (_, i) => new CrowdMember("read", orders(`reader-${i}`))),
   ];
-  const writers = Array.from({ length: WRITERS }, (_, i) => new Member("write", orders(`writer-${i}`)));
+  const writers = Array.from({ length: WRITERS }, (_, i) => new CrowdMember("write", orders(`writer-${i}`)));
   const written = await Promise.all(writers.map((writer) => writer.report));
   const watched = await Promise.all(onlookers.map((onlooker) => onlooker.stop()));
   expect(Math.min(...watched.map((report) => report.rounds))).toBeGreaterThan(0);
@@ -96,7 +55,7 @@ test("two writers, several readers and a meddler share a database without losing
     messages: stored,
     conversations: WRITERS + 1,
   });
-  for (const { conversationId, sessionKey } of (await engine.listConversations({ limit: 10 })).items) {
+  for (const { conversationId, sessionKey } of (await engine.listConversations({ limit: 50 })).items) {
     const ids = await readEventIds(engine, conversationId);
     const isShared = sessionKey === SHARED_SESSION.key;
     expect(new Set(ids).size).toBe(ids.length);
@@ -112,7 +71,7 @@ test("a lock that another process holds for three seconds delays a call, and thi
   using folder = makeTemporaryFolder();
   const database = folder.file("lcm.db");
   const engine = await openEngine({ database });
-  const holder = new Member("hold", { database, name: "holder", turns: 0, sharedEvents: 0 });
+  const holder = new CrowdMember("hold", { database, name: "holder", turns: 0, sharedEvents: 0 });
   await holder.heldLock();
   const since = performance.now();
   let settled = false;
@@ -140,7 +99,7 @@ test("a lock that outlasts the limit fails the call with database_busy and store
   using folder = makeTemporaryFolder();
   const database = folder.file("lcm.db");
   const engine = await openEngine({ database, busyLimitMs: 100 });
-  const holder = new Member("hold", { database, name: "holder", turns: 0, sharedEvents: 0 });
+  const holder = new CrowdMember("hold", { database, name: "holder", turns: 0, sharedEvents: 0 });
   await holder.heldLock();
   const messages = [sharedArrival(1), sharedArrival(2)];
   await expect(engine.ingest({ session: SHARED_SESSION, messages })).rejects.toMatchObject({

@@ -1,12 +1,14 @@
 /**
- * One process of a crowd around one database; `concurrency.test.ts` forks many. What it does is its first argument: write turns, read
- * without end, meddle with the file, or hold the write lock. It tells its parent what happened; an error ends it with a status.
+ * One process of a crowd around one database; `concurrency.test.ts` and `bench/load.ts` fork many. What it does is its first argument: write
+ * turns, read without end, meddle with the file, hold the write lock, or only run a timer. It tells its parent what happened; an error ends it
+ * with a status.
  */
 import { chmodSync, closeSync, openSync, readSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout } from "node:timers/promises";
 import { openEngine } from "lossless-claw";
 import type { Arrival, Engine } from "@lossless/core";
+import { StallProbe } from "./stall-probe.ts";
 
 /** What every process of the crowd is told. */
 export interface CrowdOrders {
@@ -24,6 +26,22 @@ export interface CrowdResult {
   readonly stored: number;
   readonly known: number;
   readonly rounds: number;
+  /** How long a writer waited for its turns. */
+  readonly waits?: Waits;
+  /** How long its first thread was away from its event loop. */
+  readonly stall?: Stall;
+}
+
+export interface Waits {
+  readonly medianMs: number;
+  readonly p99Ms: number;
+  readonly longestMs: number;
+}
+
+export interface Stall {
+  /** 99.9 of 100 looks found the thread away for no longer. */
+  readonly p999Ms: number;
+  readonly longestMs: number;
 }
 
 export const TURN_MESSAGES = 4;
@@ -39,12 +57,26 @@ const PAUSE_MS = 15;
 
 let stopped = false;
 
+const showStall = (probe: StallProbe): Stall => ({
+  p999Ms: probe.percentile(0.999),
+  longestMs: probe.stallMs,
+});
+
+function showWaits(times: Float64Array): Waits {
+  const sorted = times.toSorted();
+  const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] ?? 0;
+  return { medianMs: at(0.5), p99Ms: at(0.99), longestMs: at(1) };
+}
+
 async function write(orders: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "name">> {
   const { name, turns, sharedEvents } = orders;
   const engine = await openEngine({ database: orders.database });
   const session = { key: `agent:main:${name}`, id: name, owner: "main" };
   const outcomes = { stored: 0, known: 0 };
+  const times = new Float64Array(turns);
+  const probe = new StallProbe();
   for (let turn = 0; turn < turns; turn++) {
+    const since = performance.now();
     const own = engine.ingest({
       session,
       messages: makeTurn(name, turn),
@@ -62,9 +94,11 @@ async function write(orders: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "n
         else throw new Error(`an event ended as ${outcome}`);
       }
     }
+    times[turn] = performance.now() - since;
   }
+  probe.stop();
   await engine.close();
-  return { ...outcomes, rounds: turns };
+  return { ...outcomes, rounds: turns, waits: showWaits(times), stall: showStall(probe) };
 }
 
 export function makeTurn(name: string, turn: number): Arrival[] {
@@ -157,7 +191,16 @@ async function hold({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kind"
   return { stored: 0, known: 0, rounds: 1 };
 }
 
-const ROLES = { write, read, meddle, hold };
+/** Only runs a timer: what the others are compared with. */
+async function idle(): Promise<Omit<CrowdResult, "kind" | "name">> {
+  const probe = new StallProbe();
+  let rounds = 0;
+  for (; !stopped || rounds === 0; rounds++) await setTimeout(PAUSE_MS);
+  probe.stop();
+  return { stored: 0, known: 0, rounds, stall: showStall(probe) };
+}
+
+const ROLES = { write, read, meddle, hold, idle };
 
 export type CrowdRole = keyof typeof ROLES;
 

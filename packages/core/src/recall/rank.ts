@@ -126,13 +126,13 @@ interface Slots {
   each(visit: (id: number, slot: number) => void): void;
 }
 
-/** Ids wider apart than this are numbered one by one. */
-const MAX_RANGE = 1_000_000;
+/** Ids wider apart than this, on average, are numbered one by one: few documents of a large archive must not cost as much as all of it. */
+const MAX_GAP = 50;
 
 /** Ids near each other are their own numbers; an array that is mostly empty still beats a map. */
 function numberDocuments(clues: readonly FoundClue[]): Slots {
   const { low, size } = measureRange(clues.map(({ ids }) => ids));
-  if (size <= MAX_RANGE) {
+  if (size <= MAX_GAP * clues.reduce((sum, { ids }) => sum + ids.length, 0)) {
     return {
       size,
       of: (id) => id - low,
