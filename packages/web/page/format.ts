@@ -67,6 +67,12 @@ export function formatDuration(ms: number): string {
   return seconds < 3600 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
 
+/** At most three figures, also below one: 0.075, 2.5, 120. */
+export const formatAmount = (value: number): string =>
+  value >= 999.5 ? formatShort(value) : String(Number(value.toPrecision(3)));
+
+export const formatMoney = (amount: number, currency: string): string => `${amount.toFixed(2)} ${currency}`;
+
 export const formatHours = (ms: number): string => (ms / 3_600_000).toFixed(1);
 
 export const formatDay = (ms: number): string => times.day.format(ms);

@@ -140,7 +140,8 @@ const MAX_BAR = 34;
 export function drawBars({ label, bars, format = formatShort, ...size }: BarPlot): HTMLElement {
   const { height = BARS_HEIGHT } = size;
   const width = chooseWidth(size.width);
-  const top = size.top ?? niceCeiling(Math.max(1, ...bars.map(({ value }) => value)));
+  const values = bars.map(({ value }) => value);
+  const top = size.top ?? niceCeiling(Math.max(0, ...values), values.every(Number.isInteger));
   const toY = (value: number): number => height - BOTTOM - ((height - TOP - BOTTOM) * value) / top;
   const slot = (width - LEFT - RIGHT) / Math.max(1, bars.length);
   const barWidth = Math.max(1, Math.min(MAX_BAR, slot * 0.72));
@@ -186,9 +187,9 @@ const anchorOf = (index: number, count: number): string =>
   index === 0 ? "start" : index === count - 1 ? "end" : "middle";
 
 /** The next number that reads well on an axis of four steps. */
-function niceCeiling(value: number): number {
-  // Fewer than four have no quarters worth a line.
-  if (value <= GRID_LINES) return GRID_LINES;
+function niceCeiling(value: number, isWhole = true): number {
+  // Fewer than four things have no quarters worth a line; hours do.
+  if (value === 0 || (isWhole && value <= GRID_LINES)) return GRID_LINES;
   const unit = 10 ** Math.floor(Math.log10(value));
   const step = [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].find((some) => value <= some * unit);
   return (step ?? 10) * unit;

@@ -20,7 +20,7 @@ import type {
   SummaryOutline,
 } from "@lossless/core";
 import type { DoctorResult, Finding } from "@lossless/core/repair";
-import type { DiffLine } from "@lossless/core/doors";
+import type { Cost, DiffLine, Prices } from "@lossless/core/doors";
 import type { ReadablePart } from "@lossless/interchange/parts";
 
 export type {
@@ -236,6 +236,18 @@ export interface StatsReply {
   readonly days: readonly StatsGroup[];
   readonly result: StatsResult;
   readonly own: SpendGroup | null;
+  /** Null where no prices were named. */
+  readonly cost: CostReply | null;
+}
+
+/** What the tokens cost by the file of the user; nothing but a problem where it cannot be read. */
+export interface CostReply {
+  readonly path: string;
+  readonly prices: Prices | null;
+  readonly agents: Cost | null;
+  /** Of our own summaries. */
+  readonly own: Cost | null;
+  readonly problem: string | null;
 }
 
 /** Notes and steps travel in the words of the shell, where the page was started. */

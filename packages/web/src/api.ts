@@ -18,13 +18,21 @@ import type {
   SummaryOutline,
 } from "@lossless/core";
 import type { DoctorResult, Finding } from "@lossless/core/repair";
-import { measureSaved, parseTime, SHELL_WORDS, STATS_GROUPINGS } from "@lossless/core/doors";
+import {
+  measureSaved,
+  parseTime,
+  readPrices,
+  SHELL_WORDS,
+  STATS_GROUPINGS,
+  sumCost,
+} from "@lossless/core/doors";
 import type {
   AskResult,
   ContextResult,
   ContextTurns,
   ConversationChoices,
   ConversationDetail,
+  CostReply,
   CountedConversation,
   DoctorReply,
   FindingReply,
@@ -37,6 +45,7 @@ import type {
   Page,
   SearchReply,
   SpendResult,
+  StatsGroup,
   StatsReply,
   SummaryNode,
   TimelineResult,
@@ -63,6 +72,8 @@ export interface ApiOptions {
   readonly scope: Scope;
   readonly timezone: string;
   readonly version: string;
+  /** The file of the user with prices of models; read whenever figures are asked for, so that it can be edited meanwhile. */
+  readonly prices?: string | undefined;
   /** Runs the doctor's checks; reads only. */
   readonly examine: () => Promise<DoctorResult>;
 }
@@ -436,7 +447,28 @@ export class Api {
     const by = readWord(query, "by", STATS_GROUPINGS);
     const { groups: days } = await this.#engine.stats({ ...this.#scope, by: "day" });
     const result = await this.#engine.stats({ ...this.#scope, by });
-    return { json: { days, result, own: (await this.#engine.spend({ by: "all" }))[0] ?? null } };
+    const own = (await this.#engine.spend({ by: "all" }))[0] ?? null;
+    return { json: { days, result, own, cost: await this.#readCost(result.models) } };
+  }
+
+  /** Null where no file of prices was named. One that cannot be read is told beside the figures, which do not need it. */
+  async #readCost(models: readonly StatsGroup[]): Promise<CostReply | null> {
+    const { prices: path } = this.#options;
+    if (path === undefined) return null;
+    try {
+      const prices = await readPrices(path);
+      const ownModels = await this.#engine.spend({ by: "model" });
+      return {
+        path,
+        prices,
+        agents: sumCost(models, prices),
+        own: sumCost(ownModels, prices),
+        problem: null,
+      };
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      return { path, prices: null, agents: null, own: null, problem: error.message };
+    }
   }
 
   /** Takes as long as the proof; of several who ask at once, all get the same. */

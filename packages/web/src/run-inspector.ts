@@ -15,6 +15,8 @@ export interface InspectorOptions {
   readonly modelProblem?: string | null;
   /** Settings that could not be used, for the doctor. */
   readonly replacedSettings?: readonly ReplacedSetting[];
+  /** File with prices of models, for the page of figures. */
+  readonly prices?: string | undefined;
   /** Absent: it only reads. */
   readonly write?: { readonly model: string | null };
   readonly onReady: (inspector: { readonly url: string; readonly port: number }) => void | Promise<void>;
@@ -27,6 +29,7 @@ export async function runInspector(options: InspectorOptions): Promise<void> {
     scope,
     port,
     version,
+    prices,
     write,
     modelProblem = null,
     replacedSettings = [],
@@ -38,6 +41,7 @@ export async function runInspector(options: InspectorOptions): Promise<void> {
     port,
     timezone: settings.timezone,
     version,
+    prices,
     write: write === undefined ? null : { settings, ...write },
     examine: async () => {
       const { examine } = await import("@lossless/core/repair");

@@ -127,6 +127,8 @@ const makeSteps = (first: number, count: number): { eventId: string; message: ob
 interface SiteOptions {
   /** Whether the page may change the archive. */
   readonly write?: boolean;
+  /** File with prices of models. */
+  readonly prices?: string;
   /** The model that writes summaries anew. */
   readonly complete?: Complete;
   /** False where an archive of its own for each test matters, and threads do not: two of them cost more than most tests. */
@@ -137,7 +139,7 @@ const MODEL = { provider: "test", model: "tiny" };
 
 async function serve(
   database: string,
-  { write = false, complete, thread }: SiteOptions,
+  { write = false, complete, thread, prices }: SiteOptions,
   fill: (writer: Engine) => Promise<unknown>,
 ): Promise<Site> {
   const { settings } = resolveSettings({ env: {}, config: { databasePath: database } });
@@ -152,6 +154,7 @@ async function serve(
     pollMs: 20,
     timezone: "UTC",
     version: "0.0.0",
+    prices,
     write: write ? { settings, model: complete === undefined ? null : "test/tiny" } : null,
     examine: async () => {
       const { examine } = await import("@lossless/core/repair");

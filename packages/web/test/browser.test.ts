@@ -95,6 +95,7 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     await go(page, "#/figures?by=tool");
     await page.locator(".cards", { hasText: "Tool calls" }).waitFor();
     expect(await page.locator(".plots .plot").count()).toBe(4);
+    await page.getByText("No cost is shown, because prices change").waitFor();
     await page.getByRole("row", { name: /^read_file 30 0 1$/ }).waitFor();
     await page.getByRole("link", { name: "Agent" }).click();
     await until(page, "location.hash === '#/figures?by=agent'");

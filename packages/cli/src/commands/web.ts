@@ -1,6 +1,7 @@
 /** `lcm web`: the archive as a page in your browser, on this machine only, until Ctrl-C. */
 import { spawn } from "node:child_process";
 import type { Command } from "commander";
+import { readPrices } from "@lossless/core/doors";
 import { toAction } from "../invocation.ts";
 import type { Invocation } from "../invocation.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
@@ -14,6 +15,7 @@ interface Options extends ModelOptions {
   readonly port: number;
   readonly open?: boolean;
   readonly write?: boolean;
+  readonly prices?: string;
 }
 
 export function defineWeb(program: Command): void {
@@ -23,6 +25,10 @@ export function defineWeb(program: Command): void {
       .description("Browse and repair the archive in a web browser")
       .option("--port <n>", "port to listen on (0: any free port)", parsePort, 0)
       .option("--open", "open the page in your browser")
+      .option(
+        "--prices <file>",
+        "prices of models, to show costs on the page of figures; see docs/figures.md",
+      )
       .option(
         "--write",
         "allow names and tags, and repair, backup, rewrite, dissolve and forget after a preview",
@@ -46,7 +52,9 @@ do; those show first what would change, and do it when that is confirmed. Only r
 }
 
 async function runWeb(invocation: Invocation, options: Options): Promise<void> {
-  const { port, open = false, write = false } = options;
+  const { port, open = false, write = false, prices } = options;
+  // A file that cannot be used is told here, not on a page that is opened later.
+  if (prices !== undefined) await readPrices(prices);
   const model = write ? await chooseModel(invocation, options) : null;
   const { settings, replaced: replacedSettings } = await invocation.settings();
   const { runInspector } = await import("@lossless/web");
@@ -61,6 +69,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
         scope: invocation.scope,
         port,
         version: readVersion(),
+        prices,
         modelProblem,
         replacedSettings,
         write: write ? { model: nameChosen(model) } : undefined,

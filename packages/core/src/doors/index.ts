@@ -51,8 +51,8 @@ export { renderCommandLine, SHELL_WORDS } from "./shell-words.ts";
 
 // Reports
 export { STATS_GROUPINGS } from "../engine/stats.ts";
-export { costOf, parsePrices } from "./prices.ts";
-export type { Price, Prices } from "./prices.ts";
+export { readPrices, sumCost } from "./prices.ts";
+export type { Cost, Price, Prices } from "./prices.ts";
 export { describeGrammars, describeIds, describeReason, MODES } from "./explain-context.ts";
 export type { GrammarVerdict } from "./explain-context.ts";
 export { describePart, previewOf } from "./message-preview.ts";

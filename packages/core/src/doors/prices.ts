@@ -2,6 +2,7 @@
  * What models cost, as a file of the user says: each price with where it is from and when it was read. The program ships no prices, because they
  * change; a price without a source and a date is refused.
  */
+import { readFile } from "node:fs/promises";
 import type { AgentFigures } from "../engine/stats.ts";
 import { EngineError } from "../model/errors.ts";
 import { isObject, parseObject } from "../text/json-object.ts";
@@ -25,7 +26,47 @@ export interface Prices {
   readonly models: Readonly<Record<string, Price>>;
 }
 
+/** What tokens cost, by the prices of a file. */
+export interface Cost {
+  readonly currency: string;
+  readonly total: number;
+  readonly byModel: Readonly<Record<string, number>>;
+  /** Models that used tokens and have no price; they are not in the total. */
+  readonly unpriced: readonly string[];
+  readonly sources: readonly string[];
+}
+
+type PricedTokens = Pick<AgentFigures, "inputTokens" | "outputTokens"> &
+  Partial<Pick<AgentFigures, "cacheReadTokens" | "cacheWriteTokens">>;
+
 const MILLION = 1_000_000;
+
+export async function readPrices(path: string): Promise<Prices> {
+  const text = await readFile(path, "utf8").catch((error: unknown) => {
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new EngineError("not_found", `cannot read the prices in ${path}: ${cause}`, { cause: error });
+  });
+  return parsePrices(text, path);
+}
+
+/** The cost of what each model used, with the sources of the prices that were used for it. */
+export function sumCost(
+  groups: readonly (PricedTokens & { readonly key: string | null })[],
+  prices: Prices,
+): Cost {
+  const used = groups.filter((group) => countTokens(group) > 0);
+  const priced = used.map((group) => ({ model: group.key, price: findPrice(prices, group.key), group }));
+  const known = priced.flatMap(({ model, price, group }) =>
+    price === null ? [] : [{ model: model ?? "", price, cost: multiply(price, group) }],
+  );
+  return {
+    currency: prices.currency,
+    total: known.reduce((sum, { cost }) => sum + cost, 0),
+    byModel: Object.fromEntries(known.map(({ model, cost }) => [model, cost])),
+    unpriced: priced.flatMap(({ model, price }) => (price === null ? [model ?? "unknown"] : [])),
+    sources: [...new Set(known.map(({ price: { source, date } }) => `${source} (${date})`))],
+  };
+}
 
 /**
  * Prices from the text of a file.
@@ -69,21 +110,31 @@ const refuse = (path: string, cause: string): EngineError =>
     hint: "docs/figures.md shows such a file",
   });
 
-/** Null where the file has no price for the model. The longest name that fits counts. */
-export function costOf(
-  { models }: Prices,
-  model: string | null,
-  figures: Pick<AgentFigures, "inputTokens" | "outputTokens" | "cacheReadTokens" | "cacheWriteTokens">,
-): number | null {
+/** Null where the file has no price for the model. The longest name that fits counts; a provider before a slash is not part of it. */
+function findPrice({ models }: Prices, model: string | null): Price | null {
+  if (model === null) return null;
+  const names = [model, model.slice(model.indexOf("/") + 1)];
   const [name] = Object.keys(models)
-    .filter((known) => model !== null && (model === known || model.startsWith(`${known}-`)))
+    .filter((known) => names.some((some) => some === known || some.startsWith(`${known}-`)))
     .toSorted((a, b) => b.length - a.length);
-  const price = name === undefined ? undefined : models[name];
-  if (price === undefined) return null;
+  return name === undefined ? null : (models[name] ?? null);
+}
+
+const countTokens = ({
+  inputTokens,
+  outputTokens,
+  cacheReadTokens = 0,
+  cacheWriteTokens = 0,
+}: PricedTokens): number => inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens;
+
+function multiply(
+  price: Price,
+  { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 }: PricedTokens,
+): number {
   const sum =
-    figures.inputTokens * price.input +
-    figures.outputTokens * price.output +
-    figures.cacheReadTokens * price.cacheRead +
-    figures.cacheWriteTokens * price.cacheWrite;
+    inputTokens * price.input +
+    outputTokens * price.output +
+    cacheReadTokens * price.cacheRead +
+    cacheWriteTokens * price.cacheWrite;
   return sum / MILLION;
 }

@@ -1,7 +1,7 @@
 /** Figures from transcripts: usage counts once for each answer, and only in its day, model and project. */
 import { openTestEngine } from "@lossless/testkit/session-archive.ts";
 import { expect, test } from "vitest";
-import { costOf, parsePrices } from "../../src/doors/prices.ts";
+import { parsePrices, sumCost } from "../../src/doors/prices.ts";
 
 const DAY = Date.parse("2026-03-01T10:00:00Z");
 const answer = (id: string, output: number, more: object = {}) => ({
@@ -85,8 +85,15 @@ test("a price needs a source and a date; names with a dash behind it count", () 
   const price = { input: 2, output: 10, source: "https://example.com", date: "2026-11-16" };
   const prices = parsePrices(JSON.stringify({ models: { large: price } }), "prices.json");
   const used = { inputTokens: 1e6, outputTokens: 1e5, cacheReadTokens: 0, cacheWriteTokens: 0 };
-  expect(costOf(prices, "large-20260101", used)).toBe(3);
-  expect(costOf(prices, "larger", used)).toBeNull();
+  const groups = ["large-20260101", "provider/large", "larger", null].map((key) => ({ key, ...used }));
+  const idle = { key: "idle", ...used, inputTokens: 0, outputTokens: 0 };
+  expect(sumCost([...groups, idle], prices)).toEqual({
+    currency: "USD",
+    total: 6,
+    byModel: { "large-20260101": 3, "provider/large": 3 },
+    unpriced: ["larger", "unknown"],
+    sources: ["https://example.com (2026-11-16)"],
+  });
   const { source: _source, ...bare } = price;
   expect(() => parsePrices(JSON.stringify({ models: { large: bare } }), "p")).toThrow(/names no source/);
 });

@@ -1,8 +1,18 @@
 /** Figures: what the agents did, from their own transcripts. Day by day as plots; by model, project, agent or tool as a table. */
 import { readStats } from "../api.ts";
-import type { StatsGroup, StatsGrouping, StatsReply } from "../api.ts";
+import type { CostReply, StatsGroup, StatsGrouping, StatsReply } from "../api.ts";
+import { renderCommand } from "../code.ts";
 import { fill, h, textNodes } from "../dom.ts";
-import { countOf, formatCount, formatHours, formatShare, formatShort, nameProject } from "../format.ts";
+import {
+  countOf,
+  formatAmount,
+  formatCount,
+  formatMoney,
+  formatHours,
+  formatShare,
+  formatShort,
+  nameProject,
+} from "../format.ts";
 import { drawBars } from "../plot.ts";
 import { renderCard, renderFailure, renderHead, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
@@ -41,7 +51,7 @@ export function openFigures(query: URLSearchParams): View {
 const tokensIn = (group: StatsGroup): number =>
   group.inputTokens + group.cacheReadTokens + group.cacheWriteTokens;
 
-function renderFigures({ days, result, own }: StatsReply): HTMLElement[] {
+function renderFigures({ days, result, own, cost }: StatsReply): HTMLElement[] {
   const { total, groups, by } = result;
   if (groups.length === 0)
     return [h("p", { class: "empty" }, "Nothing yet. lcm import stores the transcripts of your agents.")];
@@ -66,20 +76,21 @@ function renderFigures({ days, result, own }: StatsReply): HTMLElement[] {
       renderCard(
         "Our own summaries",
         own === null ? "nothing" : formatShort(own.inputTokens + own.outputTokens),
-        own === null ? "no model was called" : `tokens in ${countOf(own.calls, "call")}`,
+        own === null ? "no model was called" : `tokens in ${countOf(own.calls, "call")}${describeOwn(cost)}`,
       ),
+      cost?.agents &&
+        renderCard(
+          "Cost",
+          cost.agents.total.toFixed(2),
+          `${cost.agents.currency}${cost.agents.unpriced.length === 0 ? "" : `; no price for ${countOf(cost.agents.unpriced.length, "model")}`}`,
+        ),
     ),
     h(
       "div",
       { class: "plots" },
       renderPlot("Tokens in, by day", dated, tokensIn, formatShort),
       renderPlot("Tokens out, by day", dated, (day) => day.outputTokens, formatShort),
-      renderPlot(
-        "Hours, by day",
-        dated,
-        (day) => day.activeMs / 3_600_000,
-        (hours) => hours.toFixed(1),
-      ),
+      renderPlot("Hours, by day", dated, (day) => day.activeMs / 3_600_000, formatAmount),
       renderPlot("Tool calls, by day", dated, (day) => day.toolCalls, formatShort),
     ),
     h("h2", {}, "By"),
@@ -90,7 +101,79 @@ function renderFigures({ days, result, own }: StatsReply): HTMLElement[] {
         h("a", { href: `#/figures?by=${name}`, "aria-current": name === by ? "true" : undefined }, says),
       ),
     ),
-    renderTable(groups, total, by),
+    renderTable(result, cost),
+    ...renderPrices(cost),
+  ];
+}
+
+const describeOwn = (cost: CostReply | null): string =>
+  cost?.own ? `, ${formatMoney(cost.own.total, cost.own.currency)}` : "";
+
+/** Where the cost comes from, and what to do where there is none. */
+function renderPrices(cost: CostReply | null): HTMLElement[] {
+  const title = h("h2", {}, "Prices");
+  if (cost === null)
+    return [
+      title,
+      h(
+        "p",
+        {},
+        "No cost is shown, because prices change and the program has none of its own. Write those that hold for you to a file, each with its source and date (docs/figures.md shows one), and start the page with it:",
+      ),
+      renderCommand("lcm web --prices prices.json"),
+    ];
+  if (cost.prices === null)
+    return [title, h("p", { class: "bad", role: "alert" }, ...textNodes(cost.problem ?? ""))];
+  const { currency, models } = cost.prices;
+  const unpriced = [...(cost.agents?.unpriced ?? []), ...(cost.own?.unpriced ?? [])];
+  const head = (name: string, className?: string): HTMLElement =>
+    h("th", { scope: "col", class: className }, name);
+  return [
+    title,
+    h(
+      "p",
+      { class: "faint" },
+      ...textNodes(`${currency} for a million tokens, from ${cost.path}. Edit it and reload this page.`),
+    ),
+    h(
+      "div",
+      { class: "scroll-x", tabindex: 0, role: "group", "aria-label": "Prices" },
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            head("Model"),
+            ...["In", "Out", "Cache read", "Cache write"].map((name) => head(name, "number")),
+            head("Read on"),
+            head("Source"),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          ...Object.entries(models).map(([name, price]) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, ...textNodes(name)),
+              ...[price.input, price.output, price.cacheRead, price.cacheWrite].map((amount) =>
+                h("td", { class: "number" }, formatAmount(amount)),
+              ),
+              h("td", {}, ...textNodes(price.date)),
+              h("td", { class: "wide" }, ...textNodes(price.source)),
+            ),
+          ),
+        ),
+      ),
+    ),
+    ...(unpriced.length === 0
+      ? []
+      : [h("p", {}, ...textNodes(`Without a price: ${[...new Set(unpriced)].join(", ")}.`))]),
   ];
 }
 
@@ -100,8 +183,9 @@ function renderPlot(
   valueOf: (day: StatsGroup) => number,
   format: (value: number) => string,
 ): HTMLElement {
+  const isOneYear = new Set(days.map(({ key }) => key?.slice(0, 4))).size <= 1;
   const bars = days.map((day) => ({
-    name: (day.key ?? "").slice(5),
+    name: (day.key ?? "").slice(isOneYear ? 5 : 0),
     value: valueOf(day),
     says: `${day.key}: ${format(valueOf(day))}`,
   }));
@@ -109,7 +193,7 @@ function renderPlot(
     "section",
     { "aria-label": title },
     h("h2", {}, title),
-    drawBars({ label: `${title}, on ${countOf(days.length, "day")}`, bars, width: 560 }),
+    drawBars({ label: `${title}, on ${countOf(days.length, "day")}`, bars, width: 560, format }),
   );
 }
 
@@ -130,16 +214,29 @@ const COLUMNS: readonly Column[] = [
   CONVERSATIONS,
 ];
 
-function renderTable(groups: readonly StatsGroup[], total: StatsGroup, by: StatsGrouping): HTMLElement {
-  const columns = by === "tool" ? [...CALLS, CONVERSATIONS] : COLUMNS;
+function renderTable({ groups, total, by }: StatsReply["result"], cost: CostReply | null): HTMLElement {
+  const costs = cost?.agents ?? null;
+  const priceOf = ({ key }: StatsGroup): string => {
+    const amount = costs?.byModel[key ?? ""];
+    return amount === undefined ? "–" : amount.toFixed(2);
+  };
+  const priced: readonly Column[] =
+    by === "model" && costs !== null ? [[`Cost, ${costs.currency}`, priceOf]] : [];
+  const columns = by === "tool" ? [...CALLS, CONVERSATIONS] : [...COLUMNS, ...priced];
   const nameOf = ({ key }: StatsGroup): string =>
     key === null ? "unknown" : by === "project" ? nameProject(key) : key;
-  const row = (name: string, group: StatsGroup): HTMLElement =>
+  const row = (name: string, group: StatsGroup, last?: string): HTMLElement =>
     h(
       "tr",
       {},
       h("th", { scope: "row", class: "wide", title: group.key ?? undefined }, ...textNodes(name)),
-      ...columns.map(([, valueOf]) => h("td", { class: "number" }, valueOf(group))),
+      ...columns.map(([, valueOf], index) =>
+        h(
+          "td",
+          { class: "number" },
+          index === columns.length - 1 ? (last ?? valueOf(group)) : valueOf(group),
+        ),
+      ),
     );
   const says = GROUPINGS.find(([name]) => name === by)?.[1] ?? by;
   return h(
@@ -159,7 +256,11 @@ function renderTable(groups: readonly StatsGroup[], total: StatsGroup, by: Stats
         ),
       ),
       h("tbody", {}, ...groups.map((group) => row(nameOf(group), group))),
-      h("tfoot", {}, row("all", total)),
+      h(
+        "tfoot",
+        {},
+        row("all", total, costs !== null && priced.length > 0 ? costs.total.toFixed(2) : undefined),
+      ),
     ),
   );
 }

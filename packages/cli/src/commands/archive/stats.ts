@@ -1,21 +1,19 @@
 /** `lcm stats` and `lcm metrics`: what agents did, from their transcripts, and what our own summaries cost beside it. */
-import { readFile } from "node:fs/promises";
 import { Option } from "commander";
 import type { Command } from "commander";
-import { EngineError } from "@lossless/core";
 import type { SpendGroup, StatsGroup, StatsGrouping, StatsResult } from "@lossless/core";
 import {
-  costOf,
   formatCount,
   formatShare,
   makePrintable,
   nameProject,
-  parsePrices,
+  readPrices,
   STATS_GROUPINGS,
+  sumCost,
   toIso,
   toOneLine,
 } from "@lossless/core/doors";
-import type { Prices } from "@lossless/core/doors";
+import type { Cost } from "@lossless/core/doors";
 import { runCancellable, toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { terminalColumns } from "../../output.ts";
@@ -60,15 +58,17 @@ async function runStats(invocation: Invocation, options: StatsOptions): Promise<
   const origin = await readOrigin(options);
   const since = await readTimeOption(invocation, "--since", options.since);
   const before = await readTimeOption(invocation, "--before", options.before);
-  const { result, own } = await runCancellable(
+  const { result, own, ownModels } = await runCancellable(
     (signal) =>
       invocation.withArchive("read", async (engine) => ({
         result: await engine.stats({ ...invocation.scope, ...origin, by, model, since, before, signal }),
         own: (await engine.spend({ since: since ?? 0, by: "all" }))[0] ?? null,
+        ownModels: prices === null ? [] : await engine.spend({ since: since ?? 0, by: "model" }),
       })),
     { isPatient: false, what: "counting" },
   );
-  const cost = prices === null ? null : sumCost(result, prices);
+  const cost = prices === null ? null : sumCost(result.models, prices);
+  const ownCost = prices === null ? null : sumCost(ownModels, prices);
   await invocation.print({
     data: {
       by,
@@ -78,44 +78,20 @@ async function runStats(invocation: Invocation, options: StatsOptions): Promise<
       models: result.models,
       cost,
       ownSummaries: own,
+      ownCost,
     },
-    text: () => renderStats(result, own, cost),
+    text: () => renderStats(result, own, cost, ownCost),
   });
-}
-
-async function readPrices(path: string): Promise<Prices> {
-  const text = await readFile(path, "utf8").catch((error: unknown) => {
-    const cause = error instanceof Error ? error.message : String(error);
-    throw new EngineError("not_found", `cannot read the prices in ${path}: ${cause}`, { cause: error });
-  });
-  return parsePrices(text, path);
-}
-
-interface Cost {
-  readonly currency: string;
-  readonly total: number;
-  readonly byModel: Readonly<Record<string, number>>;
-  /** Models without a price; their tokens are not in the total. */
-  readonly unpriced: readonly string[];
-  readonly sources: readonly string[];
-}
-
-function sumCost({ models }: StatsResult, prices: Prices): Cost {
-  const priced = models.map((group) => ({ model: group.key, cost: costOf(prices, group.key, group) }));
-  const known = priced.flatMap(({ model, cost }) => (cost === null ? [] : [[model ?? "", cost] as const]));
-  const sources = Object.values(prices.models).map(({ source, date }) => `${source} (${date})`);
-  return {
-    currency: prices.currency,
-    total: known.reduce((sum, [, cost]) => sum + cost, 0),
-    byModel: Object.fromEntries(known),
-    unpriced: priced.flatMap(({ model, cost }) => (cost === null ? [model ?? "unknown"] : [])),
-    sources: [...new Set(sources)],
-  };
 }
 
 const HOUR_MS = 3_600_000;
 
-function renderStats(result: StatsResult, own: SpendGroup | null, cost: Cost | null): string {
+function renderStats(
+  result: StatsResult,
+  own: SpendGroup | null,
+  cost: Cost | null,
+  ownCost: Cost | null,
+): string {
   const { by, groups, total } = result;
   if (groups.length === 0) return "No transcripts in this selection.";
   const isTool = by === "tool";
@@ -146,7 +122,7 @@ function renderStats(result: StatsResult, own: SpendGroup | null, cost: Cost | n
     [...groups.map((group) => row(nameOf(group), group)), row("total", total)],
     { maxWidth: terminalColumns(), styleTitle: style.faint },
   );
-  return [table, ...renderCost(cost), describeOwn(own)].join("\n\n");
+  return [table, ...renderCost(cost), describeOwn(own, ownCost)].join("\n\n");
 }
 
 /** Share of the prompt tokens that a cache served. */
@@ -157,19 +133,25 @@ function formatCached({ inputTokens, cacheReadTokens, cacheWriteTokens }: StatsG
 
 function renderCost(cost: Cost | null): string[] {
   if (cost === null) return [];
-  const missing =
-    cost.unpriced.length === 0 ? "" : ` No price for: ${cost.unpriced.map(toOneLine).join(", ")}.`;
-  return [
-    `Cost: ${cost.total.toFixed(2)} ${toOneLine(cost.currency)}, by ${cost.sources.map(toOneLine).join("; ")}.${missing}`,
-  ];
+  const by = cost.sources.length === 0 ? "" : `, by ${cost.sources.map(toOneLine).join("; ")}`;
+  return [`Cost: ${describeTotal(cost)}${by}.${nameUnpriced(cost)}`];
 }
 
-const describeOwn = (own: SpendGroup | null): string =>
-  style.faint(
-    own === null
-      ? "Our own summaries took no model call."
-      : `Our own summaries took ${formatCount(own.calls)} calls, ${formatCount(own.inputTokens)} tokens in and ${formatCount(own.outputTokens)} out (lcm spend).`,
+function describeOwn(own: SpendGroup | null, cost: Cost | null): string {
+  if (own === null) return style.faint("Our own summaries took no model call.");
+  const tokens = `${formatCount(own.inputTokens)} tokens in and ${formatCount(own.outputTokens)} out`;
+  const price = cost === null ? "" : `, ${describeTotal(cost)}`;
+  return style.faint(
+    `Our own summaries took ${formatCount(own.calls)} calls, ${tokens}${price} (lcm spend).${nameUnpriced(cost)}`,
   );
+}
+
+const describeTotal = ({ total, currency }: Cost): string => `${total.toFixed(2)} ${toOneLine(currency)}`;
+
+const nameUnpriced = (cost: Cost | null): string =>
+  cost === null || cost.unpriced.length === 0
+    ? ""
+    : ` No price for: ${cost.unpriced.map(toOneLine).join(", ")}.`;
 
 async function runMetrics(invocation: Invocation): Promise<void> {
   const { status, models, spend } = await invocation.withArchive("read", async (engine) => ({
