@@ -39,6 +39,8 @@ article > header { display: flex; flex-wrap: wrap; gap: 0 .7rem; align-items: ba
 article > header b { color: var(--text); font-size: .92rem; }
 article > header a { color: inherit; text-decoration: none; }
 article > header a:hover { text-decoration: underline; }
+article.going-on { padding-top: 0; }
+.going-on > header { justify-content: flex-end; font-size: .76rem; height: 1.1rem; }
 .role-user > .parts { background: var(--user); border-radius: 8px; padding: .1rem .8rem; }
 .parts { margin: .25rem 0; overflow-wrap: anywhere; }
 .prose { white-space: pre-wrap; }

@@ -86,7 +86,7 @@ ${renderBar(hasHousekeeping)}
     const kind = size === 0 ? "turn housekeeping" : "turn";
     return `<section class="${kind}">
 <p class="turn-head">${head.join(" · ")}</p>
-${messages.map((message) => this.#message(message)).join("\n")}
+${messages.map((message, index) => this.#message(message, goesOn(messages[index - 1], message))).join("\n")}
 </section>
 `;
   }
@@ -116,17 +116,28 @@ ${messages.map((message) => this.#message(message)).join("\n")}
     return `<p class="of">${quote(words.join(" · "))}</p>`;
   }
 
-  #message({ messageId, role, model, at, isDated, isHousekeeping, parts }: PageMessage): string {
+  /** Who speaks is said once. */
+  #message(message: PageMessage, isGoingOn: boolean): string {
+    const { messageId, role, model, at, isDated, isHousekeeping, parts } = message;
     const name = `msg_${messageId}`;
     const time = isDated
       ? `<time datetime="${new Date(at).toISOString()}">${formatTime(at, this.#timezone)}</time>`
       : "";
-    return `<article class="role-${role}${isHousekeeping ? " housekeeping" : ""}" id="${name}" aria-label="${SPEAKERS[role]}, ${name}">
-<header><b>${SPEAKERS[role]}</b>${time}${model === null ? "" : `<span>${quote(model)}</span>`}<a href="#${name}">${name}</a></header>
+    const kinds = [
+      `role-${role}`,
+      ...(isHousekeeping ? ["housekeeping"] : []),
+      ...(isGoingOn ? ["going-on"] : []),
+    ];
+    const speaker = `<b>${SPEAKERS[role]}</b>${model === null ? "" : `<span>${quote(model)}</span>`}`;
+    return `<article class="${kinds.join(" ")}" id="${name}" aria-label="${SPEAKERS[role]}, ${name}">
+<header>${isGoingOn ? "" : speaker}${time}<a href="#${name}">${name}</a></header>
 <div class="parts">${parts.map(renderPart).join("\n")}</div>
 </article>`;
   }
 }
+
+const goesOn = (before: PageMessage | undefined, { role, model, isHousekeeping }: PageMessage): boolean =>
+  before?.role === role && before.model === model && before.isHousekeeping === isHousekeeping;
 
 /** The last folder of a path. */
 const nameProject = (path: string): string => path.split(/[\\/]/u).findLast((name) => name !== "") ?? path;
