@@ -20,6 +20,7 @@ const talk: RunItem[] = Array.from({ length: 30 }, (_, index) => ({
   tokens: 40,
   messages: 1,
   createdAt: Date.UTC(2026, 4, 1, 8, index),
+  isDated: true,
   messageId: index,
   versionId: index,
   bytes: Buffer.from(

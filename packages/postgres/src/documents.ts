@@ -30,7 +30,7 @@ import type {
 } from "@lossless/core/ports";
 import { bindInherited, NOT_BEYOND } from "./inherited.ts";
 import type { Counted } from "./pending.ts";
-import { bindFilter, CHOSEN, restoreAll, restoreAsked } from "./read.ts";
+import { bindFilter, CHOSEN, READ_AT, restoreAll, restoreAsked } from "./read.ts";
 import { readRecallParts, recallPartsOf } from "./recall-parts.ts";
 import type { SqlValue } from "./sql-values.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -218,13 +218,14 @@ export async function listNewest(
 }
 
 type BodyColumns = Pick<Row<"messages">, "message_id" | "body" | "encoding" | "arrival_bytes">;
-const BODY_COLUMNS = "m.message_id, m.seq, m.role, m.created_at, m.body, m.encoding, m.arrival_bytes";
+const BODY_COLUMNS = "m.message_id, m.seq, m.role, m.body, m.encoding, m.arrival_bytes";
 const TEXTS = `
-  SELECT ${BODY_COLUMNS}, m.conversation_id, m.position, m.event_id, m.tokens
+  SELECT ${BODY_COLUMNS}, ${READ_AT} AS created_at, m.conversation_id, m.position, m.event_id, m.tokens
   FROM unnest($8::bigint[]) WITH ORDINALITY j (id, at) JOIN messages m ON m.message_id = j.id
+  JOIN conversations c ON c.conversation_id = m.conversation_id
   WHERE ${SPOKEN} AND m.forgotten_at IS NULL ORDER BY j.at`;
 const TEXTS_WITHIN = `
-  SELECT ${BODY_COLUMNS} FROM unnest($8::bigint[], $9::bigint[]) j (first_id, last_id)
+  SELECT ${BODY_COLUMNS}, m.created_at FROM unnest($8::bigint[], $9::bigint[]) j (first_id, last_id)
   JOIN messages m ON m.message_id BETWEEN j.first_id AND j.last_id WHERE ${SPOKEN} AND ${IS_CURRENT} ORDER BY m.message_id`;
 
 export function readTexts(

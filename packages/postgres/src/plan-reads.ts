@@ -155,7 +155,7 @@ const PATHS = `
 const RUN = `
   SELECT i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden,
          coalesce(m.newest, m.message_id) AS version_id, coalesce(m.created_at, s.earliest_at) AS earliest_at,
-         coalesce(m.created_at, s.latest_at) AS latest_at, s.descendant_count, s.end_seq, s.stale
+         coalesce(m.created_at, s.latest_at) AS latest_at, coalesce(m.dated, 1) AS dated, s.descendant_count, s.end_seq, s.stale
   FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id
   WHERE i.conversation_id = $1 AND (i.start_pos, i.seq) >= ($2, $3) AND (i.start_pos, i.seq) <= ($4, $5)
   ORDER BY i.start_pos, i.seq`;
@@ -194,13 +194,13 @@ const SOURCE_SPANS = ofEach(
 const CURRENT_SOURCES = `
   SELECT l.ordinal, m.position AS start_pos, m.seq, m.position AS end_pos, m.message_id, NULL::text AS summary_id,
          coalesce(n.tokens, m.tokens) AS tokens, 1::bigint AS messages, -1::bigint AS depth, m.hidden_now AS hidden,
-         coalesce(m.newest, m.message_id) AS version_id, m.created_at AS earliest_at, m.created_at AS latest_at,
+         coalesce(m.newest, m.message_id) AS version_id, m.created_at AS earliest_at, m.created_at AS latest_at, m.dated,
          NULL::bigint AS descendant_count, NULL::bigint AS end_seq, 0::bigint AS stale
   FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest
   WHERE l.summary_id = $1
   UNION ALL
   SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, NULL, s.summary_id, s.tokens, s.messages, s.depth,
-         CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, s.earliest_at, s.latest_at, s.descendant_count, s.end_seq, s.stale
+         CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, s.earliest_at, s.latest_at, 1, s.descendant_count, s.end_seq, s.stale
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = $1 ORDER BY 1`;
 const DERIVED =
   "SELECT summary_id, ordinal, parent_summary_id FROM summary_parents WHERE parent_summary_id = $1";

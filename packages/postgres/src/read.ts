@@ -103,7 +103,7 @@ const nextDated = (isBehind: boolean): string => `
   (SELECT n.created_at FROM messages n
    WHERE n.conversation_id = m.conversation_id AND n.dated = 1 AND (n.position, n.seq) ${isBehind ? ">" : "<"} (m.position, m.seq)
    ORDER BY ${isBehind ? "n.position, n.seq" : "n.position DESC, n.seq DESC"} LIMIT 1)`;
-const READ_AT = `
+export const READ_AT = `
   CASE WHEN m.dated = 0 AND c.first_at IS NOT NULL THEN coalesce(${nextDated(true)}, ${nextDated(false)}) ELSE m.created_at END`;
 const MESSAGE_COLUMNS = `
   m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, ${READ_AT} AS created_at, m.arrival_bytes,

@@ -27,7 +27,7 @@ import type {
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { dropBeyond } from "./inherited.ts";
-import { bindFilter, CHOSEN, PARTS_OF, readFile, restoreBytes } from "./read.ts";
+import { bindFilter, CHOSEN, PARTS_OF, READ_AT, readFile, restoreBytes } from "./read.ts";
 
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
@@ -97,7 +97,7 @@ const FILES = `
     AND (?3 IS NULL OR f.created_at < ?3) AND (?4 IS NULL OR f.file_id IN (SELECT value FROM json_each(?4)))
   ORDER BY f.created_at DESC, f.file_id`;
 const TEXT_COLUMNS = `
-  m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, m.created_at, m.body, m.encoding,
+  m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, ${READ_AT} AS created_at, m.body, m.encoding,
   m.arrival_bytes`;
 /** A body that is stored as it came is text already. */
 const SCANNED = `
@@ -136,7 +136,8 @@ const NEWEST = {
   },
 } as const;
 const TEXTS = `
-  SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
+  SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value
+  JOIN conversations c ON c.conversation_id = m.conversation_id WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
 const WRITTEN = `
   SELECT DISTINCT m.message_id AS id, m.created_at FROM json_each(?4) r CROSS JOIN (${SCOPED}) c
   CROSS JOIN messages m INDEXED BY messages_by_time ON m.conversation_id = c.conversation_id

@@ -102,7 +102,7 @@ const SELECT_CONVERSATION = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
 
 /** The time that reading shows: of a line without one, that of the next line that has one, at the end that of the last before. */
-const READ_AT = `
+export const READ_AT = `
   CASE WHEN m.dated = 1 OR c.first_at IS NULL THEN m.created_at ELSE coalesce(
     (SELECT n.created_at FROM messages n WHERE n.conversation_id = m.conversation_id
        AND (n.position, n.seq) > (m.position, m.seq) AND n.dated = 1 ORDER BY n.position, n.seq LIMIT 1),

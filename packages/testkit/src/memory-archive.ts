@@ -419,6 +419,7 @@ export class MemoryArchive implements Reads {
       version_id: message?.newest ?? message?.message_id ?? null,
       earliest_at: message?.created_at ?? summary?.earliest_at ?? 0,
       latest_at: message?.created_at ?? summary?.latest_at ?? 0,
+      dated: message?.dated ?? 1,
       descendant_count: summary?.descendant_count ?? null,
       end_seq: summary?.end_seq ?? null,
       stale: summary?.stale ?? null,
@@ -467,7 +468,7 @@ export class MemoryArchive implements Reads {
       const summary = this.find("summaries", link.source_id);
       if (summary === undefined) throw new Error(`there is no source ${link.source_id}`);
       const hidden = summary.messages === 0 ? HIDDEN_SUMMARY : 0;
-      return { ...summary, seq: summary.start_seq, message_id: null, version_id: null, hidden };
+      return { ...summary, seq: summary.start_seq, message_id: null, version_id: null, hidden, dated: 1 };
     });
   }
 
@@ -486,6 +487,7 @@ export class MemoryArchive implements Reads {
       version_id: message.newest ?? message.message_id,
       earliest_at: message.created_at,
       latest_at: message.created_at,
+      dated: message.dated,
       descendant_count: null,
       end_seq: null,
       stale: 0,

@@ -543,6 +543,7 @@ export const toRunItem = (row: RunRow, { bytes, summary }: Pick<RunItem, "bytes"
   tokens: row.tokens,
   messages: row.messages,
   createdAt: row.earliest_at,
+  isDated: row.dated !== 0,
   messageId: row.message_id,
   versionId: row.version_id,
   bytes,

@@ -140,6 +140,7 @@ function replaceByStandIns(
     replaced = replaced.filter((row) => !lies(row));
     replaced.splice(at, 0, {
       ...standIn,
+      dated: 1,
       seq: standIn.start_seq,
       message_id: null,
       hidden: 0,

@@ -100,6 +100,8 @@ export interface RunRow extends Omit<Row<"context_items">, "conversation_id"> {
   readonly version_id: number | null;
   readonly earliest_at: number;
   readonly latest_at: number;
+  /** 0 for a message whose time is a guess. */
+  readonly dated: number;
   /** Of a summary. */
   readonly descendant_count: number | null;
   readonly end_seq: number | null;

@@ -66,7 +66,7 @@ export function describeSummary(
   const { summary, state } = request;
   const sources = rows.filter((row) => row.summary_id !== null);
   const shown = rows.filter((row) => row.hidden === 0);
-  const timed = shown.length > 0 ? shown : rows;
+  const timed = chooseTimed(shown.length > 0 ? shown : rows);
   const first = must(rows[0], "a source");
   const last = must(rows.at(-1), "a source");
   const bound = {
@@ -106,6 +106,12 @@ export function describeSummary(
         : Math.max(0, head.epochSeq - 1),
     published_seq: state === "cover" ? head.seq : null,
   };
+}
+
+/** A guessed time does not widen the span, unless there is no other. */
+function chooseTimed(rows: readonly RunRow[]): readonly RunRow[] {
+  const dated = rows.filter((row) => row.dated !== 0);
+  return dated.length > 0 ? dated : rows;
 }
 
 /** Everything the row of a summary says that comes from elsewhere, but for its sources. */

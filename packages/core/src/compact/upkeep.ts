@@ -89,7 +89,15 @@ async function replaceByStandIns(
       item.startPosition >= summary.startPosition && item.endPosition <= summary.endPosition;
     const at = replaced.findIndex(lies);
     const { startPosition, endPosition, tokens, messages, earliestAt: createdAt } = summary;
-    const standIn = { startPosition, endPosition, tokens, messages, createdAt, seq: replaced[at]?.seq ?? 0 };
+    const standIn = {
+      startPosition,
+      endPosition,
+      tokens,
+      messages,
+      createdAt,
+      isDated: true,
+      seq: replaced[at]?.seq ?? 0,
+    };
     replaced = replaced.filter((item) => !lies(item));
     replaced.splice(at, 0, { ...standIn, hidden: 0, messageId: null, versionId: null, bytes: null, summary });
   }

@@ -1,9 +1,10 @@
 /**
  * What a line of a transcript says of the work itself: the tokens a request took, the tools that were called and what failed. Pure; hosts that
- * report usage beside their messages (Codex) are read here too.
+ * report usage in their own way (Codex, Gemini CLI) are read here too.
  */
 import type { ReportedUsage } from "../model/message.ts";
 import { isObject, parseObject } from "../text/json-object.ts";
+import type { JsonObject } from "../text/json-object.ts";
 import { readUsage, viewForModel } from "./normalize.ts";
 
 export interface MessageFigures {
@@ -19,7 +20,7 @@ export interface MessageFigures {
 
 export function readFigures(arrival: Uint8Array): MessageFigures {
   const view = viewForModel(arrival);
-  const usage = view.usage ?? (view.isMessage ? null : readUsageEvent(arrival));
+  const usage = view.usage ?? readOtherUsage(arrival, view.isMessage);
   const calls = view.parts.filter((part) => part.type === "tool_call");
   return {
     answer: view.answerId ?? null,
@@ -34,14 +35,36 @@ export function readFigures(arrival: Uint8Array): MessageFigures {
   };
 }
 
-/** Codex: `{"payload": {"type": "token_count", "info": {"last_token_usage": {…}}}}`. */
-function readUsageEvent(arrival: Uint8Array): ReportedUsage | null {
+/** Usage that is not a member `usage` of the message. */
+function readOtherUsage(arrival: Uint8Array, isMessage: boolean): ReportedUsage | null {
   const text = Buffer.from(arrival.buffer, arrival.byteOffset, arrival.byteLength).toString("utf8");
-  if (!text.includes('"last_token_usage"')) return null;
-  const payload = parseObject(text)?.["payload"];
+  // Most lines hold neither and are not parsed for it.
+  if (!text.includes(isMessage ? '"thoughts"' : '"last_token_usage"')) return null;
+  const line = parseObject(text);
+  return line === null ? null : isMessage ? readGeminiUsage(line) : readUsageEvent(line);
+}
+
+/** Codex: `{"payload": {"type": "token_count", "info": {"last_token_usage": {…}}}}`. */
+function readUsageEvent({ payload }: JsonObject): ReportedUsage | null {
   const info = isObject(payload) ? payload["info"] : undefined;
   const usage = isObject(info) ? info["last_token_usage"] : undefined;
   if (!isObject(usage)) return null;
   const details = { cached_tokens: usage["cached_input_tokens"] };
   return readUsage({ ...usage, input_tokens_details: details }) ?? null;
+}
+
+/**
+ * Gemini CLI: `{"tokens": {"input", "output", "cached", "thoughts", "tool", "total"}}`. Of the input some came from the cache; what tools gave to
+ * the prompt and what was thought are counted apart.
+ */
+function readGeminiUsage({ tokens }: JsonObject): ReportedUsage | null {
+  if (!isObject(tokens)) return null;
+  const own = readUsage({ ...tokens, input_tokens_details: { cached_tokens: tokens["cached"] } });
+  const beside = readUsage({ input: tokens["tool"], output: tokens["thoughts"] });
+  if (own?.inputTokens === undefined) return null;
+  return {
+    ...own,
+    inputTokens: own.inputTokens + (beside?.inputTokens ?? 0),
+    outputTokens: (own.outputTokens ?? 0) + (beside?.outputTokens ?? 0),
+  };
 }

@@ -50,6 +50,8 @@ export interface RunItem {
   readonly tokens: number;
   readonly messages: number;
   readonly createdAt: number;
+  /** False for a message whose time is a guess. */
+  readonly isDated: boolean;
   /** The message of the item and the version that was read. */
   readonly messageId: number | null;
   readonly versionId: number | null;

@@ -20,10 +20,11 @@ export interface RunSource extends SourceLine {
 }
 
 /** What is read of an item of a run. */
-type ReadItem = Pick<RunItem, "seq" | "hidden" | "createdAt" | "messageId" | "bytes" | "summary">;
+type ReadItem = Pick<RunItem, "seq" | "hidden" | "createdAt" | "messageId" | "bytes" | "summary"> &
+  Partial<Pick<RunItem, "isDated">>;
 
 export function readSources(run: readonly ReadItem[]): RunSource[] {
-  const read = run
+  const read = fillTimes(run)
     .filter((item) => item.hidden === 0)
     .map((item) => ({ item, view: item.bytes === null ? null : viewMessage(item.bytes) }));
   const recall = findRecallParts(read.map(({ view }) => view?.parts ?? []));
@@ -34,6 +35,18 @@ export function readSources(run: readonly ReadItem[]): RunSource[] {
     if (parts.length === 0 && view.parts.length > 0) return [];
     return [readMessage(item, item.bytes, { ...view, parts })];
   });
+}
+
+/** A line without a time of its own is read at that of the next line that has one, at the end at that of the last. */
+function fillTimes(run: readonly ReadItem[]): readonly ReadItem[] {
+  const isDated = (item: ReadItem): boolean => item.isDated !== false;
+  let known = run.findLast(isDated)?.createdAt;
+  if (known === undefined || run.every(isDated)) return run;
+  const filled = run.toReversed().map((item) => {
+    if (isDated(item)) known = item.createdAt;
+    return { ...item, createdAt: known ?? item.createdAt };
+  });
+  return filled.reverse();
 }
 
 function readSummary(summary: SummaryRow): RunSource {

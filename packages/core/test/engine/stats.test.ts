@@ -97,3 +97,19 @@ test("a price needs a source and a date; names with a dash behind it count", () 
   const { source: _source, ...bare } = price;
   expect(() => parsePrices(JSON.stringify({ models: { large: bare } }), "p")).toThrow(/names no source/);
 });
+
+test("reads the usage that Gemini CLI writes: cached input is part of the input, thoughts were written", async () => {
+  const engine = await openTestEngine();
+  const tokens = { input: 100, output: 7, cached: 90, thoughts: 5, tool: 3, total: 115 };
+  const message = { id: "m1", type: "gemini", content: "done", model: "gemini-x", tokens };
+  await engine.ingest({
+    session: { key: "k", id: "s", owner: "main" },
+    messages: [{ eventId: "m1", message }],
+  });
+  expect((await engine.stats({})).total).toMatchObject({
+    requests: 1,
+    inputTokens: 13,
+    outputTokens: 12,
+    cacheReadTokens: 90,
+  });
+});

@@ -22,6 +22,7 @@ export function messageItem(index: number, message: unknown, hidden = 0): RunIte
     tokens: estimateTextTokens(bytes.toString()),
     messages: 1,
     createdAt: START + index * 60_000,
+    isDated: true,
     messageId: index,
     versionId: index,
     bytes,
@@ -62,6 +63,7 @@ export function summaryItem(index: number, content: string): RunItem {
     messages,
     tokens,
     createdAt: at,
+    isDated: true,
   };
   return { ...item, messageId: null, versionId: null, bytes: null, summary };
 }

@@ -38,6 +38,7 @@ export class PageWriter {
   readonly #timezone: string;
   /** One conversation is the page; several are its chapters. */
   readonly #isAlone: boolean;
+  #hasTimes = false;
 
   constructor(timezone: string, conversations: number) {
     this.#timezone = timezone;
@@ -69,6 +70,7 @@ ${renderBar(hasHousekeeping)}
   }
 
   conversation(conversation: HeadedExport): string {
+    this.#hasTimes = conversation.firstAt !== null;
     const { conversationId, heading } = conversation;
     const head = `<h2>${quote(heading)}</h2>\n${this.#describe(conversation)}\n`;
     return `<section id="conversation_${conversationId}" aria-label="Messages">\n${this.#isAlone ? "" : head}`;
@@ -120,9 +122,11 @@ ${messages.map((message, index) => this.#message(message, goesOn(messages[index 
   #message(message: PageMessage, isGoingOn: boolean): string {
     const { messageId, role, model, at, isDated, isHousekeeping, parts } = message;
     const name = `msg_${messageId}`;
-    const time = isDated
-      ? `<time datetime="${new Date(at).toISOString()}">${formatTime(at, this.#timezone)}</time>`
-      : "";
+    // A line without a time of its own has that of the next line that has one, unless none has.
+    const time =
+      isDated || this.#hasTimes
+        ? `<time datetime="${new Date(at).toISOString()}">${formatTime(at, this.#timezone)}</time>`
+        : "";
     const kinds = [
       `role-${role}`,
       ...(isHousekeeping ? ["housekeeping"] : []),

@@ -1,7 +1,7 @@
 /** How every store lists conversations: by time, origin and what a person calls them, with times that are known. */
 import type { AppendEvent, LabelUpdate, ListConversations } from "@lossless/core/ports";
 import { expect, test } from "vitest";
-import { batchOf, clock, makeEvent, say, session } from "./parts.ts";
+import { batchOf, clock, fold, makeEvent, say, session, textOf } from "./parts.ts";
 import type { WithStore } from "./parts.ts";
 
 const START = 1_700_000_000_000;
@@ -87,5 +87,13 @@ export function testLists(withStore: WithStore): void {
       expect(items.map(({ isDated }) => isDated)).toEqual([false, true, false, true, false]);
       const outline = await store.readOutline({ conversationId, after: null, limit: 9 });
       expect([...outline.createdAts]).toEqual(times);
+      const ids = items.map(({ messageId }) => messageId);
+      const texts = await store.readTexts(ids, {});
+      expect(texts.map(({ createdAt }) => createdAt)).toEqual(times);
+      await fold(store, conversationId, { count: 5, text: textOf(1) });
+      expect(await store.readSummary(textOf(1).summaryId)).toMatchObject({
+        earliestAt: START,
+        latestAt: START + 5_000,
+      });
     }));
 }

@@ -17,7 +17,7 @@ import type {
   Store,
 } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
-import { listChosen, listInOrder, readBytes } from "./read.ts";
+import { listChosen, listInOrder, readAt, readBytes } from "./read.ts";
 import type { Terms } from "./terms.ts";
 
 type MessageRow = Row<"messages">;
@@ -174,7 +174,7 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
       return messageIds.flatMap((id) => {
         const row = archive.find("messages", id);
         const isShown = row && row.forgotten_at === null && isInScope(archive, row, scope);
-        return isShown ? [toText(row, readBytes(archive, row))] : [];
+        return isShown ? [toText({ ...row, created_at: readAt(archive, row) }, readBytes(archive, row))] : [];
       });
     },
     async listNewest({ kind, scope, within }) {

@@ -79,7 +79,7 @@ export function readBytes(archive: MemoryArchive, message: MessageRow): Uint8Arr
 }
 
 /** The time that reading shows: of a line without one, that of the next line that has one, at the end that of the last before. */
-function readAt(archive: MemoryArchive, message: MessageRow): number {
+export function readAt(archive: MemoryArchive, message: MessageRow): number {
   if (message.dated === 1) return message.created_at;
   const rows = listInOrder(archive, message.conversation_id);
   const at = rows.findIndex((row) => row.message_id === message.message_id);
