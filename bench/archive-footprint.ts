@@ -19,26 +19,29 @@ export interface DiskResult {
   readonly filesBytes: number;
 }
 
-/** Imports the real Claude Code transcripts, if they are there, and weighs the closed database. */
-export async function measureRealDisk(): Promise<DiskResult | null> {
+/** Imports the real Claude Code transcripts, if they are there, folds them if asked to, and weighs the closed database. */
+export async function measureRealDisk(foldTokens: number | null = null): Promise<DiskResult | null> {
   const data = findSharedData();
   const paths =
     data === null ? [] : listTranscripts(data, "claude-code").filter((path) => path.endsWith(".jsonl"));
-  return paths.length === 0 ? null : weighImport(paths);
+  return paths.length === 0 ? null : weighImport(paths, foldTokens);
 }
 
 export async function measureGeneratedDisk(bytes: number): Promise<DiskResult> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const file = folder.file("session.jsonl");
   writeSessionFile(file, bytes);
-  return await weighImport([file]);
+  return await weighImport([file], null);
 }
 
-async function weighImport(paths: readonly string[]): Promise<DiskResult> {
+async function weighImport(paths: readonly string[], foldTokens: number | null): Promise<DiskResult> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const database = folder.file("lcm.db");
   const engine = await openEngine({ database, thread: true });
   await importPaths({ engine, paths });
+  if (foldTokens !== null)
+    for (const { conversationId } of (await engine.listConversations({ limit: 500 })).items)
+      await engine.compact({ conversationId, budgetTokens: foldTokens });
   await engine.close();
   return {
     rawBytes: paths.reduce((sum, path) => sum + readFileSync(path).byteLength, 0),

@@ -8,8 +8,9 @@ import { showProgress } from "./history.ts";
 import type { BenchResult } from "./report.ts";
 import * as items from "./reliability-items.ts";
 import type { Measure } from "./reliability-items.ts";
+import { unknownHost } from "./reliability-host.ts";
 
-/** By the numbers of the page. 8 has a benchmark of its own (`prefix`), and 13 needs a host (`npm run test:hosts`). */
+/** By the numbers of the page. 8 has a benchmark of its own (`prefix`). */
 const ITEMS: readonly (readonly [number, string, Measure])[] = [
   [1, "nothing is stored twice", items.replay],
   [2, "a kill loses nothing", items.kills],
@@ -22,6 +23,7 @@ const ITEMS: readonly (readonly [number, string, Measure])[] = [
   [10, "forgetting", items.forgetting],
   [11, "other agents' rows", items.owners],
   [12, "settings that cannot work", items.settings],
+  [13, "a host of an unknown version", unknownHost],
   [14, "imports and exports", items.interchange],
 ];
 

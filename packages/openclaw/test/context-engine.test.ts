@@ -315,7 +315,14 @@ describe("when the transcript cannot be read", () => {
       "turn:turn-e1:2",
       "e4",
     ]);
+    await commitUnread();
     expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toContain(
+      "transcript of agent:main:test: could not be used for a turn (told to fail)",
+    );
+    expect(memory.outages.map(({ times }) => times)).toEqual([2]);
+    await playTurn("readable");
+    expect(memory.outages).toEqual([]);
   });
 
   test("gives the rows their entry ids with the next read and never adds them again", async () => {

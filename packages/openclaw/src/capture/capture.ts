@@ -51,6 +51,9 @@ export type Committed = "committed" | "duplicate";
 /** A long history is read in the background beyond this; the turn goes on with the host's own messages. */
 const READ_LIMIT_MS = 4_000;
 
+/** For `status`: nothing waits, only names do. */
+const UNREADABLE = "The chat goes on and is stored. Update this plugin if the host was updated.";
+
 export class Capture {
   #parts: CaptureParts;
 
@@ -168,16 +171,18 @@ export class Capture {
     params: SpooledTurn,
     situation?: TurnSituation,
   ): Promise<Committed> {
-    const { reader, media, logger } = this.#parts;
+    const { reader, media, outages } = this.#parts;
+    const part = `transcript of ${session.key}`;
     const turn = readTurn(params);
     const asked = { engine, reader, media, target, session, moveCursor: true, turn };
     const read = await catchUp({ ...asked, situation });
-    if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate"))
+    if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate")) {
+      outages.end(part);
       return read.turn;
+    }
     const reason = read.kind === "unavailable" ? read.reason : "it does not show the turn";
-    logger.warn(
-      `the transcript of ${session.key} could not be used for a turn (${reason}); stored as handed over, to be named later`,
-    );
+    const how = "its messages are stored as handed over, and named when it can be read again";
+    outages.begin(part, new Error(`could not be used for a turn (${reason}); ${how}`), UNREADABLE);
     return await storeUnnamedTurn(engine, session, params.messages, turn);
   }
 
