@@ -18,7 +18,7 @@ import { exportDocumented } from "./documented/export.ts";
 import { importDocumented } from "./documented/import.ts";
 import type { DocumentedImportResult } from "./documented/import.ts";
 import { isOpenCodeDatabase } from "./formats/opencode-database.ts";
-import { isSqliteFile } from "./documented/source.ts";
+import { isSqliteFile } from "./documented/foreign-database.ts";
 import { exportArchive } from "./archive/export-archive.ts";
 import type { ExportOptions, ExportProgress, ExportResult } from "./archive/export-archive.ts";
 import { exportText } from "./formats/export-text.ts";

@@ -89,6 +89,13 @@ describe("importing a file", () => {
     expect(desk.list().map((event) => event.hidden)).toEqual(["meta", "meta", "meta", "", "meta", "meta"]);
   });
 
+  test("stores a line whose type is no text like any other", async () => {
+    const desk = new Desk();
+    const odd = { type: { toString: 1 }, data: {} };
+    await desk.grow(toLines([{ type: "session.start", data: { sessionId: "s1" } }, odd]));
+    expect(desk.list().map(({ text }) => text)).toEqual(readLatin1Lines(desk.path));
+  });
+
   test("names repeated ids and repeated lines by their occurrence", async () => {
     const desk = new Desk();
     await desk.grow(toLines([HEADER, say("a", null), say("a", "a", "again")]) + "\n\n");

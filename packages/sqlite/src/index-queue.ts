@@ -116,7 +116,12 @@ export class IndexQueue {
     const { connection } = this.#context;
     const derive = this.#derive;
     if (derive === null) return;
-    this.#listBlocks(countFullBlocks(connection));
+    try {
+      this.#listBlocks(countFullBlocks(connection));
+    } catch {
+      // A damaged table: whoever asks for what is in it is told, and `verify` names it.
+      return;
+    }
     for (const block of this.#missingBlocks.splice(0, MENDED_AT_ONCE)) {
       connection.tryWrite(() => {
         const documents = connection

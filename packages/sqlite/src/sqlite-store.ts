@@ -245,7 +245,7 @@ export class SqliteStore implements Store {
   }
 
   async flushIndex(): Promise<void> {
-    this.#queue.settle();
+    return this.#do("index", () => this.#queue.settle());
   }
 
   async readSession(owner: string | null, sessionId: string): Promise<SessionState | null> {

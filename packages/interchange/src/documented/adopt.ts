@@ -17,7 +17,8 @@ import type { OpenStore, Store } from "@lossless/core/ports";
 
 import { importDocumented, type DocumentedImportOptions, type DocumentedImportResult } from "./import.ts";
 import { removeLeftovers } from "./need.ts";
-import { DocumentedSource, isSqliteFile } from "./source.ts";
+import { isSqliteFile } from "./foreign-database.ts";
+import { DocumentedSource } from "./source.ts";
 
 /** What SQLite keeps beside a database file. */
 const LOGS = ["-wal", "-shm"] as const;

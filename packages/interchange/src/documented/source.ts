@@ -3,12 +3,12 @@
  * every row is read whole, as it is, and a column that is missing reads as null.
  */
 
-import { existsSync, openSync, readSync, closeSync, statSync } from "node:fs";
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { pathToFileURL } from "node:url";
+import type { SQLInputValue } from "node:sqlite";
 
 import { EngineError } from "@lossless/core";
 import { APPLICATION_ID } from "@lossless/core/formats";
+
+import { ForeignDatabase } from "./foreign-database.ts";
 
 export type SourceValue = string | number | null | { readonly base64: string };
 /** A row with every column it has, in the order of the table. */
@@ -39,31 +39,15 @@ const UNIQUE_COLUMNS: readonly (readonly [ImportedTable, readonly string[]])[] =
   ["large_files", ["file_id"]],
 ];
 
-const SQLITE_MAGIC = "SQLite format 3\0";
-
-export function isSqliteFile(path: string): boolean {
-  if (!existsSync(path) || !statSync(path).isFile()) return false;
-  const handle = openSync(path, "r");
-  try {
-    const head = Buffer.alloc(SQLITE_MAGIC.length);
-    return (
-      readSync(handle, head, 0, head.length, 0) === head.length && head.toString("latin1") === SQLITE_MAGIC
-    );
-  } finally {
-    closeSync(handle);
-  }
-}
-
 export class DocumentedSource {
   readonly path: string;
-  readonly #database: DatabaseSync;
+  readonly #database: ForeignDatabase;
   readonly #tables: ReadonlySet<string>;
   readonly #columns = new Map<string, ReadonlySet<string>>();
-  readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string) {
     this.path = path;
-    this.#database = openForReading(path);
+    this.#database = new ForeignDatabase(path);
     try {
       this.#tables = this.#readTables();
       this.#check();
@@ -90,11 +74,7 @@ export class DocumentedSource {
       columns.length === 0 ? "" : `ORDER BY ${columns.join(", ")}`,
     ];
     const sql = `SELECT * FROM ${table} ${clauses.join(" ")}`;
-    const statement = this.#statements.get(sql) ?? this.#database.prepare(sql);
-    // A statement that is being read cannot be started again; nested reads get one of their own.
-    this.#statements.delete(sql);
-    for (const row of statement.iterate(...values)) yield toSourceRow(row);
-    this.#statements.set(sql, statement);
+    for (const row of this.#database.iterate(sql, ...values)) yield toSourceRow(row);
   }
 
   #hasColumn(table: ImportedTable, column: string): boolean {
@@ -105,19 +85,18 @@ export class DocumentedSource {
 
   #readColumns(table: string): string[] {
     return this.#database
-      .prepare("SELECT name FROM pragma_table_info(?)")
-      .all(table)
+      .all("SELECT name FROM pragma_table_info(?)", table)
       .map((row) => String(row["name"]));
   }
 
   count(table: string): number {
-    const row = this.#database.prepare(`SELECT count(*) AS n FROM "${table.replaceAll('"', '""')}"`).get();
+    const row = this.#database.get(`SELECT count(*) AS n FROM "${table.replaceAll('"', '""')}"`);
     return Number(row?.["n"] ?? 0);
   }
 
   countMessages(conversationId: number): number {
     const sql = "SELECT count(*) AS n FROM messages WHERE conversation_id = ?";
-    return Number(this.#database.prepare(sql).get(conversationId)?.["n"] ?? 0);
+    return Number(this.#database.get(sql, conversationId)?.["n"] ?? 0);
   }
 
   /** Tables with rows that no import reads; those of the full-text index hold nothing of their own. */
@@ -137,12 +116,12 @@ export class DocumentedSource {
   }
 
   #readTables(): Set<string> {
-    const rows = this.#database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+    const rows = this.#database.all("SELECT name FROM sqlite_schema WHERE type = 'table'");
     return new Set(rows.map((row) => String(row["name"])));
   }
 
   #check(): void {
-    const own = this.#database.prepare("PRAGMA application_id").get()?.["application_id"];
+    const own = this.#database.get("PRAGMA application_id")?.["application_id"];
     if (own === APPLICATION_ID) {
       throw new EngineError("invalid_input", `cannot import ${this.path}: it is an archive of this program`, {
         step: { kind: "export_archive" },
@@ -162,41 +141,23 @@ export class DocumentedSource {
     for (const [table, columns] of UNIQUE_COLUMNS) {
       if (!this.has(table) || !columns.every((column) => this.#hasColumn(table, column))) continue;
       const names = columns.join(", ");
-      const row = this.#database
-        .prepare(`SELECT ${names}, count(*) AS n FROM ${table} GROUP BY ${names} HAVING n > 1 LIMIT 1`)
-        .get();
+      const row = this.#database.get(
+        `SELECT ${names}, count(*) AS n FROM ${table} GROUP BY ${names} HAVING n > 1 LIMIT 1`,
+      );
       if (row === undefined) continue;
       const id = columns.map((column) => `${column} ${String(row[column])}`).join(", ");
       throw this.#refuseRows(`${table} has ${String(row["n"])} rows with ${id}`);
     }
     if (!this.has("summary_parents")) return;
-    const own = this.#database
-      .prepare("SELECT summary_id FROM summary_parents WHERE summary_id = parent_summary_id LIMIT 1")
-      .get();
+    const own = this.#database.get(
+      "SELECT summary_id FROM summary_parents WHERE summary_id = parent_summary_id LIMIT 1",
+    );
     if (own !== undefined) throw this.#refuseRows(`${String(own["summary_id"])} is made from itself`);
   }
 
   #refuseRows(reason: string): EngineError {
     return new EngineError("invalid_input", `cannot import ${this.path}: ${reason}`, {
       hint: "the database was changed or damaged; nothing of it was stored; remove these rows from a copy and import the copy",
-    });
-  }
-}
-
-/**
- * Without a write-ahead log the file is opened as immutable, so that not even lock files appear beside it. With one, the log has to be
- * read, and SQLite keeps its shared-memory file as any reader does.
- */
-/** Opens a database of another program, which may be writing to it. */
-export function openForReading(path: string): DatabaseSync {
-  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
-  const url = pathToFileURL(path);
-  if (log === undefined || log.size === 0) url.search = "?immutable=1";
-  try {
-    return new DatabaseSync(url, { readOnly: true });
-  } catch (error) {
-    throw new EngineError("database_unreadable", `cannot open ${path}: ${(error as Error).message}`, {
-      cause: error,
     });
   }
 }

@@ -3,6 +3,12 @@ import { isObject } from "@lossless/core/formats";
 
 import { defineAgentLines, isText, yes } from "./agent-lines.ts";
 
+const MESSAGES: ReadonlySet<unknown> = new Set([
+  "user.message",
+  "assistant.message",
+  "tool.execution_complete",
+]);
+
 export const COPILOT = defineAgentLines({
   name: "copilot",
   title: "Copilot CLI JSONL",
@@ -14,7 +20,6 @@ export const COPILOT = defineAgentLines({
     ),
   session: (entry) =>
     entry["type"] === "session.start" && isObject(entry["data"]) ? entry["data"]["sessionId"] : undefined,
-  isMessage: (entry) =>
-    ["user.message", "assistant.message", "tool.execution_complete"].includes(String(entry["type"])),
+  isMessage: (entry) => MESSAGES.has(entry["type"]),
   id: (entry) => entry["id"],
 });

@@ -7,8 +7,7 @@
  * revisions. One that nobody finished is taken once it has rested.
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
-import type { DatabaseSync } from "node:sqlite";
-import { isSqliteFile, openForReading } from "../documented/source.ts";
+import { ForeignDatabase, isSqliteFile } from "../documented/foreign-database.ts";
 import type { SourceEvent } from "../transcript/session-writer.ts";
 import { parseLine, readText, type ToldOrigin } from "./format.ts";
 import { composeMessage } from "./opencode.ts";
@@ -41,26 +40,26 @@ type Row = Readonly<Record<string, unknown>>;
 
 export function isOpenCodeDatabase(path: string): boolean {
   if (!isSqliteFile(path)) return false;
-  const database = openForReading(path);
+  const database = new ForeignDatabase(path);
   try {
-    return Number(database.prepare(TABLES).get()?.["n"]) === 3 && hasColumn(database, "message", "data");
+    return Number(database.get(TABLES)?.["n"]) === 3 && hasColumn(database, "message", "data");
   } finally {
     database.close();
   }
 }
 
-const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>
-  database.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = ?").get(table, column) !== undefined;
+const hasColumn = (database: ForeignDatabase, table: string, column: string): boolean =>
+  database.get("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", table, column) !== undefined;
 
 /** One state of the database. */
 export class OpenCodeDatabase {
-  readonly #database: DatabaseSync;
+  readonly #database: ForeignDatabase;
   readonly #now: number;
 
   constructor(path: string, now: number) {
-    this.#database = openForReading(path);
+    this.#database = new ForeignDatabase(path);
     this.#now = now;
-    this.#database.exec("BEGIN");
+    this.#database.begin();
   }
 
   close(): void {
@@ -68,7 +67,7 @@ export class OpenCodeDatabase {
   }
 
   listSessions(): DatabaseSession[] {
-    return this.#all(SESSIONS).map((row) => ({
+    return this.#database.all(SESSIONS).map((row) => ({
       id: textIn(row, "id"),
       folder: textIn(row, "directory") || null,
       updatedAt: numberIn(row, "updated_at"),
@@ -78,11 +77,11 @@ export class OpenCodeDatabase {
 
   /** The row of the session, hidden, then its messages in order, up to one that is still being written. */
   *readEvents(session: DatabaseSession): Generator<SourceEvent> {
-    const [row = {}] = this.#all(SESSION, session.id);
+    const [row = {}] = this.#database.all(SESSION, session.id);
     const bytes = Buffer.from(JSON.stringify(dropChanging(row)));
     yield { id: `session:${session.id}`, bytes, hidden: ["meta"], entry: row as JsonObject };
-    for (const message of this.#all(MESSAGES, session.id)) {
-      const parts = this.#all(PARTS, textIn(message, "id"));
+    for (const message of this.#database.all(MESSAGES, session.id)) {
+      const parts = this.#database.all(PARTS, textIn(message, "id"));
       session.isOpen = this.#isOpen(message, parts);
       if (session.isOpen) return;
       yield toEvent(session.id, message, parts);
@@ -98,10 +97,6 @@ export class OpenCodeDatabase {
       role === "assistant" ? isObject(time) && typeof time["completed"] === "number" : parts.length > 0;
     const changed = [message, ...parts].map((row) => numberIn(row, "time_updated"));
     return !isComplete && this.#now - Math.max(...changed) < RESTED_MS;
-  }
-
-  #all(sql: string, ...values: string[]): Row[] {
-    return this.#database.prepare(sql).all(...values);
   }
 }
 

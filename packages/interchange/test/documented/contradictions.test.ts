@@ -1,5 +1,6 @@
 /** Databases whose rows contradict each other: refused, with nothing of the conversation left. */
 
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -75,4 +76,47 @@ test("an import that is cancelled leaves no empty conversation", async () => {
   expect((await store.listConversations({ after: null, limit: 10 })).items).toEqual([]);
   expect(await importDocumented(store, options)).toMatchObject({ summaries: 1 });
   expect(await store.verify(deriveMessage, () => undefined)).toMatchObject({ ok: true, conversations: 1 });
+});
+
+test.each([
+  [
+    "a number that no number here can hold",
+    "UPDATE messages SET seq = 9007199254740993 WHERE message_id = 2",
+  ],
+  ["a table without a column that its order needs", "ALTER TABLE messages DROP COLUMN conversation_id"],
+])("%s is an error that names the file", async (_name, sql) => {
+  const folder = makeTemporaryDirectory();
+  const path = join(folder, "foreign.db");
+  const database = new DatabaseSync(path);
+  database.exec(LOOSE + sql);
+  database.close();
+  const store = new SqliteStore({ path: join(folder, "lcm.db"), filesDir: join(folder, "f"), create: true });
+  onTestFinished(() => store.close());
+  const bring = importDocumented(store, { path, largeFileThresholdTokens: 25_000, now: 1_800_000_000_000 });
+  await expect(bring).rejects.toMatchObject({
+    code: "database_corrupt",
+    message: expect.stringContaining(path),
+  });
+});
+
+test("a database whose pages are damaged is an error that names the file, and nothing of it is stored", async () => {
+  const folder = makeTemporaryDirectory();
+  const path = join(folder, "foreign.db");
+  const database = new DatabaseSync(path);
+  database.exec(LOOSE);
+  const root = database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'").get()?.[
+    "rootpage"
+  ];
+  database.close();
+  const file = readFileSync(path);
+  file.fill(0xff, (Number(root) - 1) * 4096, (Number(root) - 1) * 4096 + 8);
+  writeFileSync(path, file);
+  const store = new SqliteStore({ path: join(folder, "lcm.db"), filesDir: join(folder, "f"), create: true });
+  onTestFinished(() => store.close());
+  const bring = importDocumented(store, { path, largeFileThresholdTokens: 25_000, now: 1_800_000_000_000 });
+  await expect(bring).rejects.toMatchObject({
+    code: "database_corrupt",
+    message: expect.stringContaining(path),
+  });
+  expect((await store.listConversations({ after: null, limit: 9 })).items).toEqual([]);
 });
