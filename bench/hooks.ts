@@ -6,7 +6,8 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { findBundleFolder, findSpoolFolder, installHookScript, renderHookCommand } from "@lossless/agents";
+import { findBundleFolder, findSpoolFolder, renderHookCommand } from "@lossless/agents";
+import { installHookScript } from "../packages/agents/test/install-hooks.ts";
 import { median, round } from "./history.ts";
 import type { BenchResult } from "./report.ts";
 

@@ -16,7 +16,7 @@ export type { WatchEvent } from "./watcher.ts";
 export { HOOK_AGENTS, listHookEvents } from "./hooks/events.ts";
 export type { HookAgent, HookEvent } from "./hooks/events.ts";
 export { findBundleFolder, findCaptureFolder, findHookScript, findSpoolFolder } from "./hooks/folder.ts";
-export { installHookScript, renderHookCommand, renderHookScript } from "./hooks/script.ts";
+export { renderHookCommand, renderHookScript } from "./hooks/script.ts";
 export { CaptureHooks } from "./hooks/bundles.ts";
 export { hasNotes, readHookStates } from "./hooks/spool.ts";
 export type { HookState } from "./hooks/spool.ts";

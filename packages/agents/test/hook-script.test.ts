@@ -19,10 +19,10 @@ import {
   findHookScript,
   findSpoolFolder,
   HOOK_AGENTS,
-  installHookScript,
   listHookEvents,
   renderHookCommand,
 } from "../src/index.ts";
+import { installHookScript } from "./install-hooks.ts";
 import type { HookAgent } from "../src/index.ts";
 import { SPOOL_EVENTS } from "../src/hooks/folder.ts";
 

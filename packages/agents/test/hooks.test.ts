@@ -20,13 +20,13 @@ import {
   findBundleFolder,
   findSpoolFolder,
   hasNotes,
-  installHookScript,
   listLocations,
   makeExclusion,
   readHookStates,
   renderHookCommand,
   Watcher,
 } from "../src/index.ts";
+import { installHookScript } from "./install-hooks.ts";
 import type { WatchEvent } from "../src/index.ts";
 
 const PATIENCE = { timeout: 60_000, interval: 20 };

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { findBundleFolder, installHookScript, renderHookCommand } from "@lossless/agents";
+import { findBundleFolder, findHookScript, renderHookCommand, renderHookScript } from "@lossless/agents";
 import { afterAll, expect, test } from "vitest";
 import { commandsFor, createRunner, makeFolder } from "./support.ts";
 
@@ -54,8 +54,11 @@ test("the next command stores what hooks told of while nobody watched, and statu
     type: "user",
   };
   writeFileSync(path, `${JSON.stringify({ ...row, message: { role: "user", content: "The egret." } })}\n`);
-  installHookScript(database, "claude-code");
-  installHookScript(database, "codex");
+  for (const agent of ["claude-code", "codex"] as const) {
+    const script = findHookScript(database, agent);
+    mkdirSync(dirname(script), { recursive: true });
+    writeFileSync(script, renderHookScript(database, agent));
+  }
   const event = JSON.stringify({ session_id: "s2", transcript_path: path, cwd: "/srv/app" });
   const command = renderHookCommand(database, "claude-code", "Stop");
   expect(spawnSync("sh", ["-c", command], { input: event }).status).toBe(0);

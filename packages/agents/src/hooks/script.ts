@@ -10,8 +10,6 @@
  * A full spool keeps its oldest events, and the newest of each kind, written over the one before and counted: the shell can do that without
  * another process, and the newest event says where the session is now.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
 import { renderCommandLine } from "@lossless/core/doors";
 import { renderRestartFrame } from "@lossless/core/formats";
 import { listHookEvents } from "./events.ts";
@@ -22,14 +20,7 @@ import { EVENT_BYTES, findBundleFolder, findHookScript, findSpoolFolder, SPOOL_E
 export const renderHookCommand = (database: string, agent: HookAgent, event: string): string =>
   `sh ${renderCommandLine([findHookScript(database, agent), event])} 2>/dev/null || true`;
 
-/** Writes the script of an agent, and the folders it uses. `lcm status` takes it for a sign that hooks are set up. */
-export function installHookScript(database: string, agent: HookAgent): void {
-  const path = findHookScript(database, agent);
-  for (const folder of [dirname(path), findSpoolFolder(database), findBundleFolder(database)])
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(path, renderHookScript(database, agent), { mode: 0o600 });
-}
-
+/** `lcm status` takes the script for a sign that hooks are set up. */
 export const renderHookScript = (database: string, agent: HookAgent): string =>
   renderScript(agent, {
     spool: quote(findSpoolFolder(database)),
