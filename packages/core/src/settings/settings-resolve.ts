@@ -46,7 +46,7 @@ export interface ResolveInput {
   readonly stateDir?: string | undefined;
   /** No problem is refused, wherever it was set: a host has to start. Options excepted, because a person typed them. */
   readonly tolerant?: boolean | undefined;
-  /** Settings that cannot work together are replaced by their defaults. */
+  /** Settings that cannot work together are replaced by their defaults; else they stay as they are, and a notice says so. */
   readonly replaceConflicts?: boolean | undefined;
 }
 
@@ -71,7 +71,7 @@ export interface ResolvedSettings {
   /** What each value would be if nobody had set it, given the other values. */
   readonly defaults: Settings;
   readonly sources: { readonly [K in SettingKey]: SettingSource };
-  /** Things worth telling once: older names, keys without effect, misspelt variables. */
+  /** Things worth telling once: older names, keys without effect, misspelt variables, settings that contradict each other. */
   readonly notices: readonly string[];
   readonly replaced: readonly ReplacedSetting[];
   /** What is wrong with redaction or sealing. Their defaults would store what was to be kept out, so nothing may be stored. */
@@ -93,6 +93,8 @@ export function resolveSettings(input: ResolveInput = {}): ResolvedSettings {
   if (input.replaceConflicts === true) {
     while (dropConflict(resolved.settings, given, report)) resolved = settle(input, env, given);
   }
+  for (const [{ key, at, value, says }] of findConflicts(resolved.settings))
+    report.notices.add(`${key}${at} = ${String(value)}: ${says}`);
   return {
     ...resolved,
     notices: [...report.notices],

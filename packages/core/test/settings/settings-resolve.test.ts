@@ -300,6 +300,16 @@ describe("refusals", () => {
   });
 });
 
+test("settings that contradict each other are named where nobody asked to replace them", () => {
+  const config = { leafChunkTokens: 600, condensedMinFanout: 2, condensedMinFanoutHard: 3 };
+  const { settings, notices } = resolveSettings({ env: {}, config, stateDir: "/s" });
+  expect(settings).toMatchObject(config);
+  expect(notices).toEqual([
+    expect.stringContaining("leafChunkTokens = 600: must be greater than leafTargetTokens, 2400"),
+    expect.stringContaining("condensedMinFanout = 2: must be at least condensedMinFanoutHard, 3"),
+  ]);
+});
+
 describe("where a host has to start", () => {
   const tolerate = (config: object, env: Record<string, string> = {}) =>
     resolveSettings({
