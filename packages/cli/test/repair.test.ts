@@ -1,6 +1,7 @@
 /** Commands of care, run as a person runs them: each says what it would do before it does it. */
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { writeOlderArchive } from "@lossless/testkit/older-archive.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines } from "./support.ts";
 import type { Envelope, Run } from "./support.ts";
@@ -31,6 +32,17 @@ beforeAll(async () => {
   expect((await lcm("import", transcript)).status).toBe(0);
 });
 afterAll(folder.remove);
+
+test("an archive of an earlier version is read once the command of the hint has brought it up to date", async () => {
+  const older = join(folder.path, "older.db");
+  writeOlderArchive(21, older);
+  const refused = await run(["search", "crane", "--db", older, "--json"]);
+  expect(refused.status).not.toBe(0);
+  const [, hinted = ""] = /^(lcm .+?) brings it up to date/.exec(parseError(refused).hint ?? "") ?? [];
+  expect((await run([...hinted.split(" ").slice(1), "--db", older])).status).toBe(0);
+  const found = await run(["search", "crane", "--db", older]);
+  expect([found.status, found.stdout.toString()]).toEqual([0, expect.stringContaining("crane")]);
+});
 
 describe("backup and restore", () => {
   test("a backup is listed, can be kept to a number, and goes where it is asked to", async () => {

@@ -8,7 +8,8 @@ export const SHELL_WORDS: StepWords = {
   list: ({ what }) => `${LISTS[what] ?? `lcm ${what} list`} shows which exist`,
   choose_database: () => "choose another file with --db; this one was not changed",
   create_database: () => "check --db, or import something to create it",
-  update_schema: () => "lcm reindex opens it for writing and brings it up to date",
+  update_schema: () =>
+    "lcm doctor --apply brings it up to date, and so does every command that stores something",
   rebuild_index: () => "lcm reindex",
   verify: () => "lcm verify shows the whole list",
   restore: ({ backup }) =>
