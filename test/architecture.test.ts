@@ -292,6 +292,20 @@ test("every source file opens by saying what it is", () => {
   expect(silent).toEqual([]);
 });
 
+/** A command or a flag belongs to one door: what the others would say stands in their words for a step (`model/next-step.ts`). */
+test("hints below the doors name no command and no flag", () => {
+  const below = /^packages\/(?:core|sqlite|postgres|interchange|lossless-claw|models)\/src\/(?!doors\/)/;
+  const hint = /\bhint:\s*(?:[^"'`,}]*\? *)?(["'`])((?:(?!\1)[^])*)\1/g;
+  const named = sources
+    .filter(({ path }) => below.test(path))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(hint)]
+        .filter(([, , words = ""]) => /\blcm [a-z]|(?:^|\s)--[a-z]/.test(words))
+        .map(([, , words]) => `${path}: ${words}`),
+    );
+  expect(named).toEqual([]);
+});
+
 /** What a function returns has one ending. `Report` alone is a thing one fills, and an answer is what a model or a host says. */
 test("what is asked is a …Request, what comes back a …Result", () => {
   const other = /^(?:export )?(?:interface|type) (\w*(?:Outcome|Wish)|\w+Report)\b/gm;

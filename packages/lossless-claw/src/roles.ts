@@ -20,7 +20,7 @@ export async function openRoles(address: string): Promise<Roles> {
   const parsed = parseAddress(address);
   if (parsed.kind !== "postgres") {
     throw new EngineError("usage", "cannot use roles here: the archive is in a file, not on a server", {
-      hint: "name an archive on a server: --db postgres://…",
+      step: { kind: "choose_server" },
     });
   }
   const { addRole, listRoles, removeRole } = await import("@lossless/postgres");

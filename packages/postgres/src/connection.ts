@@ -9,7 +9,7 @@
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "@lossless/core/adapter";
-import type { ErrorCode } from "@lossless/core/adapter";
+import type { ErrorCode, NextStep } from "@lossless/core/adapter";
 import pg from "pg";
 import { parseServerAddress } from "./address.ts";
 import type { ServerAddress } from "./address.ts";
@@ -768,6 +768,7 @@ interface Reason {
   readonly code: ErrorCode;
   readonly why: string;
   readonly hint?: string;
+  readonly step?: NextStep;
 }
 
 /** By the beginning of the SQLSTATE, behind which the text may say more; the longer ones first. */
@@ -829,7 +830,7 @@ const REASONS: readonly (readonly [state: string, reason: Reason])[] = [
     {
       code: "denied",
       why: "this role of the server may use the rows of its own owner only",
-      hint: "store under the owner that `lcm roles list` names, or connect as another role",
+      step: { kind: "use_own_owner" },
     },
   ],
   [
@@ -863,9 +864,13 @@ function translate(error: unknown, verb: string, name: string): unknown {
   if (!(error instanceof pg.DatabaseError)) return error;
   const state = `${codeOf(error)}${error.message.includes("row-level security") ? " row-level security" : ""}`;
   const reason = REASONS.find(([beginning]) => state.startsWith(beginning))?.[1];
-  const { code, why, hint }: Reason = reason ?? { code: "internal", why: "the server refused a statement" };
+  const { code, why, hint, step }: Reason = reason ?? {
+    code: "internal",
+    why: "the server refused a statement",
+  };
   return new EngineError(code, `cannot ${verb} the database ${name}: ${why} (${error.message})`, {
     hint,
+    step,
     cause: error,
   });
 }

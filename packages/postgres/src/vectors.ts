@@ -133,9 +133,7 @@ export async function claimVectorSpace(
       throw new EngineError(
         "denied",
         "cannot make vectors: this role of the server may use them, not make them",
-        {
-          hint: "run `lcm worker`, or `lcm embed run`, as the role that owns the tables: it makes the vectors of all owners",
-        },
+        { step: { kind: "embed_as_owner" } },
       );
     transaction.post(statement(ADD_SPACE, model, now));
     const row = await transaction.get<Row<"vector_spaces">>(CLAIM, holder, now + leaseMs, model, now);

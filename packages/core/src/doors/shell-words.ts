@@ -27,6 +27,15 @@ export const SHELL_WORDS: StepWords = {
   make_vault_key: () =>
     "lcm vault new-key FILE creates one; lcm config explain redactionKeyFile shows where the path was set",
   make_private: ({ path, mode }) => renderCommandLine(["chmod", mode.toString(8), path]),
+  use_own_owner: () => "store under the owner that lcm roles list names, or connect as another role",
+  embed_as_owner: () =>
+    "run lcm worker, or lcm embed run, as the role that owns the tables: it makes the vectors of all owners",
+  choose_server: () => "name an archive on a server: --db postgres://…",
+  forget_or_choose_target: () =>
+    "forget it here with lcm forget, or name an empty target; nothing was stored",
+  skip_or_choose_target: () =>
+    "name an empty target, or leave them out with --skip-existing; nothing was written",
+  verify_both: () => "run lcm verify on both; the source is as it was",
   fix: () => "lcm doctor --fix",
   drop_summaries: () => "lcm doctor --fix removes the summaries that do not prove, with those above them",
   repair: ({ conversationId, summaryId }) =>

@@ -25,6 +25,12 @@ export type NextStep =
   | { readonly kind: "explain_setting"; readonly name: string }
   | { readonly kind: "make_vault_key" }
   | { readonly kind: "make_private"; readonly path: string; readonly mode: number }
+  | { readonly kind: "use_own_owner" }
+  | { readonly kind: "embed_as_owner" }
+  | { readonly kind: "choose_server" }
+  | { readonly kind: "forget_or_choose_target" }
+  | { readonly kind: "skip_or_choose_target" }
+  | { readonly kind: "verify_both" }
   | { readonly kind: "fix" }
   | { readonly kind: "drop_summaries" }
   | { readonly kind: "repair"; readonly conversationId: number; readonly summaryId: string }
@@ -84,6 +90,12 @@ export const LIBRARY_WORDS: StepWords = {
   make_vault_key: () =>
     "create a key file of 32 random bytes, readable only by you, and set redactionKeyFile",
   make_private: ({ path, mode }) => `set the mode of ${path} to ${mode.toString(8)}`,
+  use_own_owner: () => "store under the owner that was given to the role, or connect as another role",
+  embed_as_owner: () => "make vectors as the role that owns the tables: it makes those of all owners",
+  choose_server: () => "use the address of an archive on a server",
+  forget_or_choose_target: () => "forget it here, or choose an empty target; nothing was stored",
+  skip_or_choose_target: () => "choose an empty target, or leave them out; nothing was written",
+  verify_both: () => "verify both archives; the source is as it was",
   fix: () => "let the doctor fix it",
   drop_summaries: () => "let the doctor remove the summaries that do not prove, with those above them",
   repair: ({ summaryId }) => `repair ${summaryId}`,
