@@ -85,6 +85,8 @@ export class ArchiveIntake {
   #isLeftOut = false;
   #rows: MovedRow[] = [];
   #rowBytes = 0;
+  /** Of the rows of the conversation so far: they are numbered from one on. */
+  #lastSeq = 0;
   #files = new Map<string, FileEntry>();
   #openFile: { file: MovedFile; missing: number; pieces: Buffer[] } | null = null;
   #summaries: MovedSummary[] = [];
@@ -166,7 +168,7 @@ export class ArchiveIntake {
     }
     this.#conversationIds.push(outcome.conversationId);
     this.#current = { moved, conversationId: outcome.conversationId, present: outcome.rows, summaries };
-    this.#storedSummaries = 0;
+    [this.#storedSummaries, this.#lastSeq] = [0, 0];
     if (outcome.rows === 0 || follows) this.#changed.add(outcome.conversationId);
   }
 
@@ -234,6 +236,11 @@ export class ArchiveIntake {
 
   async #addRow(row: MovedRow): Promise<void> {
     if (this.#isLeftOut || this.#current === null) return;
+    if (row.seq !== (this.#lastSeq += 1))
+      throw refuse(
+        this.#options.path,
+        `row ${row.seq} of a conversation is where row ${this.#lastSeq} should be`,
+      );
     // Only in front of a message: a message and the records of its files belong together.
     const isFull = this.#rows.length >= BATCH_ROWS || this.#rowBytes > BATCH_BYTES;
     const isAtEdge = this.#rows.at(-1)?.seq === this.#current.present;
@@ -283,7 +290,7 @@ export class ArchiveIntake {
       throw new EngineError(
         "invalid_input",
         `cannot import ${this.#options.path}: the message at row ${rows[erased]?.seq} of conversation ${conversationId} was forgotten there and is still stored here`,
-        { hint: "forget it here with lcm forget, or name an empty target; nothing was stored" },
+        { step: { kind: "forget_or_choose_target" } },
       );
     return rows.find((row, i) => !isSameRow(row, stored[i]))?.seq ?? null;
   }

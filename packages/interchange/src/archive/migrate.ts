@@ -125,7 +125,7 @@ function refuse(name: string, taken: readonly Pair[]): EngineError {
   return new EngineError(
     "usage",
     `cannot migrate ${name}: the target has these conversations already: ${keys.join(", ")}${more}`,
-    { hint: "name an empty target, or leave them out with --skip-existing; nothing was written" },
+    { step: { kind: "skip_or_choose_target" } },
   );
 }
 
@@ -238,7 +238,7 @@ class Migration {
     throw new EngineError(
       "verification_failed",
       `cannot finish the migration of ${this.#options.name}: the target does not verify: ${problem.message}`,
-      { hint: "lcm verify lists every problem of the target; the source is as it was" },
+      { step: { kind: "verify" } },
     );
   }
 
@@ -336,7 +336,11 @@ function toGroups(pairs: readonly Pair[], groupRows: number): Pair[][] {
 }
 
 function differ({ sessionKey }: ListedConversation, why: string): EngineError {
-  return new EngineError("verification_failed", `cannot finish the migration: ${sessionKey}: ${why}`, {
-    hint: "something was stored in the target meanwhile, or one side is damaged: run lcm verify on both; the source is as it was",
-  });
+  return new EngineError(
+    "verification_failed",
+    `cannot finish the migration: ${sessionKey}: ${why}; something was stored in the target meanwhile, or one side is damaged`,
+    {
+      step: { kind: "verify_both" },
+    },
+  );
 }
