@@ -1,18 +1,18 @@
 /**
- * One SQLite connection: opening with the pragmas we rely on, statements prepared once, transactions with retries, and
- * SQLite's errors turned into ours. The connection is only used from the thread that opened it.
+ * One SQLite connection: opening with the pragmas we rely on, statements prepared once, transactions with retries. The connection is only used from the thread that opened it.
  *
  * Invariant: every write happens inside `write`, which begins IMMEDIATE, so a lock is waited for before anything is read and no
  * transaction is ever upgraded half-way. A write returns only if the file it was committed to is still the file at the path.
  */
 import { EngineError } from "@lossless/core/adapter";
-import type { Key, NextStep, RowWriter } from "@lossless/core/adapter";
+import type { Key, RowWriter } from "@lossless/core/adapter";
 import type { Changes, Row as TableRow, TableName, Values } from "@lossless/core/ports";
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { cannotOpen, isBusy, isStatementFault, translate } from "./errors.ts";
 import { deleteRows, insertRows, updateRow, writeChanges } from "./write-rows.ts";
 
 /**
@@ -38,29 +38,11 @@ export interface ConnectionOptions {
 const BUSY_SLICE_MS = 2_000;
 /** Shorter waits are everyday: nobody needs to hear of them. */
 const TELL_BUSY_AFTER_MS = 1_500;
-const SQL_ERROR = 1;
-const BUSY = 5;
-const LOCKED = 6;
-const CANNOT_OPEN = 14;
-const CONSTRAINT = 19;
 const BEGIN_WRITE = "BEGIN IMMEDIATE";
 
 const sleepCell = new Int32Array(new SharedArrayBuffer(4));
 /** Sleeps this thread; only ever called off the host's thread, or in a command-line process. */
 const sleepMs = (ms: number): void => void Atomics.wait(sleepCell, 0, 0, ms);
-
-interface SqliteError extends Error {
-  errcode?: number;
-  errstr?: string;
-}
-
-const primaryCode = (error: unknown): number => ((error as SqliteError)?.errcode ?? 0) & 0xff;
-/** Whether a row was refused because of others, also where the failure was put into words since. */
-export const isConstraint = (error: unknown): boolean =>
-  primaryCode(error) === CONSTRAINT || (error instanceof EngineError && isConstraint(error.cause));
-
-export const isBusy = (error: unknown): boolean =>
-  primaryCode(error) === BUSY || primaryCode(error) === LOCKED;
 
 export class Connection implements RowWriter {
   readonly path: string;
@@ -432,7 +414,7 @@ export class Connection implements RowWriter {
 
   /** The error in our words; a statement that fails because another program has upgraded the schema says that. */
   explain(error: unknown, verb: string): unknown {
-    if (primaryCode(error) === SQL_ERROR && this.isOpen) {
+    if (isStatementFault(error) && this.isOpen) {
       try {
         this.checkSchemaVersion();
       } catch (newer) {
@@ -459,7 +441,7 @@ function identifyFile(path: string): string | null {
 
 /** Whether a database could not be opened because SQLite wants to write beside it, to share it with writers, and nobody can. */
 function isOnReadOnlyFolder(path: string, error: unknown): boolean {
-  if (!(error instanceof EngineError) || primaryCode(error.cause) !== CANNOT_OPEN) return false;
+  if (!(error instanceof EngineError) || !cannotOpen(error.cause)) return false;
   try {
     accessSync(dirname(path), constants.W_OK);
     return false;
@@ -552,88 +534,5 @@ function changeUmask(mask: number): number | null {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_WORKER_UNSUPPORTED_OPERATION") return null;
     throw error;
-  }
-}
-
-/** SQLite's result codes in our words. Anything that is not SQLite's passes through unchanged. */
-export function translate(error: unknown, verb: string, path: string): unknown {
-  if (error instanceof EngineError) return error;
-  const system = (error as NodeJS.ErrnoException)?.code;
-  if (system === "EACCES" || system === "EPERM" || system === "EROFS") {
-    return new EngineError("database_unreadable", `cannot ${verb} the database ${path}: permission denied`, {
-      hint: "check the permissions of the file and of its folder",
-      cause: error,
-    });
-  }
-  if (system === "EEXIST" || system === "ENOTDIR") {
-    return new EngineError(
-      "database_unreadable",
-      `cannot ${verb} the database ${path}: a file is in the way of its folder`,
-      {
-        hint: "choose a path whose folder can be created",
-        cause: error,
-      },
-    );
-  }
-  if (system === "ENOSPC" || system === "EDQUOT") {
-    return new EngineError("database_full", `cannot ${verb} the database ${path}: no space left`, {
-      hint: "free some space; nothing of the failed call was stored",
-      cause: error,
-    });
-  }
-  if (system !== "ERR_SQLITE_ERROR") return error;
-  const text = (error as SqliteError).errstr ?? (error as Error).message;
-  const make = (
-    code: ConstructorParameters<typeof EngineError>[0],
-    why: string,
-    next?: string | NextStep,
-  ): EngineError =>
-    new EngineError(code, `cannot ${verb} the database ${path}: ${why}`, {
-      ...(typeof next === "string" ? { hint: next } : { step: next }),
-      cause: error,
-    });
-  switch (primaryCode(error)) {
-    case BUSY:
-    case LOCKED:
-      return make(
-        "database_busy",
-        "another process is holding it",
-        "retry when the other process has finished",
-      );
-    case 13:
-      return make("database_full", "no space left", "free some space; nothing of the failed call was stored");
-    case 26:
-      return make("database_foreign", "it is not a database", { kind: "choose_database" });
-    case 11:
-      return make("database_corrupt", "the file is damaged", { kind: "restore", backup: null });
-    case 8:
-    case 3:
-      return make(
-        "database_unreadable",
-        "it is read-only",
-        "reading needs to write beside it, too: check the permissions of the file and of its folder, or copy it elsewhere",
-      );
-    case SQL_ERROR:
-      // Our statements are right for our schema: what they do not find was removed.
-      if (/no such (?:table|column|index)|has no column/.test((error as Error).message))
-        return make("database_corrupt", `its schema is damaged (${(error as Error).message})`, {
-          kind: "restore",
-          backup: null,
-        });
-      return make("internal", `${(error as Error).message} (${text})`);
-    case CANNOT_OPEN:
-      return make(
-        "database_unreadable",
-        "it cannot be opened",
-        "check that its folder exists and may be written",
-      );
-    case 10:
-      return make(
-        "database_unreadable",
-        `the disk reported an error (${text})`,
-        "check the disk, then verify the archive",
-      );
-    default:
-      return make("internal", `${(error as Error).message} (${text})`);
   }
 }

@@ -5,7 +5,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { EngineError } from "@lossless/core/adapter";
 import type { ErrorCode } from "@lossless/core/adapter";
-import { translate } from "./connection.ts";
+import { translate } from "./errors.ts";
 
 /** Runs `work` while no other process holds the same lock. The file stays behind, empty: removing it would take it from under a waiter. */
 export async function withFileLock<T>(path: string, waitMs: number, work: () => Promise<T>): Promise<T> {

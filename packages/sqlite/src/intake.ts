@@ -12,7 +12,7 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Blobs, Intake } from "@lossless/core/ports";
-import { isConstraint } from "./connection.ts";
+import { isConstraint } from "./errors.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import type { SummaryDocument } from "./full-text-index.ts";

@@ -1,7 +1,7 @@
 /** For repair: copying the database page by page, its version, and whether single events can be given back as they came. */
 import { backup as backupDatabase } from "node:sqlite";
 import type { StoredBody } from "@lossless/core/adapter";
-import { translate } from "./connection.ts";
+import { translate } from "./errors.ts";
 import type { StoreContext } from "./store-context.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
 import { readParts, restoreBytes } from "./read.ts";

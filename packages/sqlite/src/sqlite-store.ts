@@ -141,7 +141,8 @@ import type {
 import { append } from "./append.ts";
 import * as spend from "./spend.ts";
 import * as repair from "./repair.ts";
-import { Connection, translate } from "./connection.ts";
+import { Connection } from "./connection.ts";
+import { translate } from "./errors.ts";
 import type { StoreContext } from "./store-context.ts";
 import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
 import * as fold from "./fold.ts";

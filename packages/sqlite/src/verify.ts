@@ -5,7 +5,7 @@
 import { proveArchive, proveConversations } from "@lossless/core/adapter";
 import type { Problems, StorageProof } from "@lossless/core/adapter";
 import type { Derive, Problem, ProveArrival, VerifyResult } from "@lossless/core/ports";
-import { isBusy } from "./connection.ts";
+import { isBusy } from "./errors.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { compareSchema } from "./migrate.ts";
