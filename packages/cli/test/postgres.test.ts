@@ -55,6 +55,21 @@ describePostgres("lcm on PostgreSQL", (server) => {
     expect(kept.data.removed).toEqual([path]);
   });
 
+  test("says what waits on this machine while the server cannot be reached, and when it is back", async () => {
+    const address = await server.createDatabase();
+    const gone = address.replace(/host=[^&]*/, "host=/nowhere");
+    const spool = join(folder.path, "state", "lcm-spool");
+    const none = await lcm(["status", "--db", gone]);
+    expect(none).toMatchObject({ status: 5 });
+    expect(none.stderr).toContain("nothing waits for it on this machine");
+    mkdirSync(spool, { recursive: true });
+    for (const name of ["one", "two"]) writeFileSync(join(spool, `${name}.json`), "{}");
+    expect((await lcm(["status", "--db", gone])).stderr).toContain(`2 turns in ${spool}`);
+    await lcm(["import", SAMPLE, "--db", address]);
+    expect((await lcm(["status", "--db", address])).stdout.toString()).toContain("2 turns on this machine");
+    rmSync(spool, { recursive: true });
+  });
+
   test("imports, folds, finds, exports, forgets and proves; the password appears nowhere", async () => {
     const address = (await server.createDatabase()).replace("@", `:${PASSWORD}@`);
     const archive = join(folder.path, "all.lcmx");

@@ -1,4 +1,7 @@
 /** `lcm worker` on a server: several of them, and one that is killed while a model writes for it. */
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { afterAll, expect, test } from "vitest";
 import { makeFolder } from "./support.ts";
@@ -33,6 +36,28 @@ describePostgres("lcm worker on PostgreSQL", (server) => {
       await expectPaidOnce(database, model);
     } finally {
       await model.close();
+    }
+  });
+
+  test("waits for a server that is not there yet, unless its work is to be done now", async () => {
+    const database = await server.createDatabase();
+    await fillOwing(database);
+    // The same database by a folder that has no socket in it yet.
+    const later = mkdtempSync(join(tmpdir(), "lcm-later-"));
+    const address = database.replace(/host=[^&]*/, `host=${later}`);
+    const model = await startCountingModel();
+    try {
+      const now = startWorker(folder.path, ["--db", address, "--once"], model.env);
+      expect(await now.ended).toMatchObject({ code: 5 });
+      const worker = startWorker(folder.path, ["--db", address, "--poll", "0.2"], model.env);
+      await expect.poll(() => worker.output()).toContain("waiting for it");
+      symlinkSync(join(server.folder, ".s.PGSQL.5432"), join(later, ".s.PGSQL.5432"));
+      await expect.poll(() => look(database, (engine) => engine.listDebts())).toEqual([]);
+      worker.child.kill("SIGTERM");
+      expect(await worker.ended).toMatchObject({ code: 0 });
+    } finally {
+      await model.close();
+      rmSync(later, { recursive: true });
     }
   });
 });

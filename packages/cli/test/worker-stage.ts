@@ -101,6 +101,8 @@ export async function look<T>(database: string, work: (engine: Engine) => Promis
 
 export interface WorkerProcess {
   readonly child: ChildProcess;
+  /** What it has printed so far. */
+  readonly output: () => string;
   /** Its exit code and what it printed. */
   readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
 }
@@ -115,7 +117,7 @@ export function startWorker(home: string, args: readonly string[], env: Counting
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
   const ended = once(child, "close").then(([code]) => ({ code: code as number | null, output }));
-  return { child, ended };
+  return { child, output: () => output, ended };
 }
 
 /** Every answer became a summary, none was asked for twice, and the archive is whole. */

@@ -47,8 +47,9 @@ const toolsOf = (message: string): string => `
 const ITEM_COLUMNS = `
   i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden, m.role,
   coalesce(m.created_at, s.latest_at) AS created_at, ${toolsOf("m")} AS tools`;
+/** A cover has messages of its own conversation. Saying so tells a server with partitions in which of them they are. */
 const ITEM_JOINS = `
-  LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
+  LEFT JOIN messages m ON m.message_id = i.message_id AND m.conversation_id = i.conversation_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
 const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
 
 /** Before it a boundary hides all but deep summaries. */

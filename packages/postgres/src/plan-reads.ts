@@ -156,7 +156,8 @@ const RUN = `
   SELECT i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden,
          coalesce(m.newest, m.message_id) AS version_id, coalesce(m.created_at, s.earliest_at) AS earliest_at,
          coalesce(m.created_at, s.latest_at) AS latest_at, coalesce(m.dated, 1) AS dated, s.descendant_count, s.end_seq, s.stale
-  FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id
+  FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id AND m.conversation_id = i.conversation_id
+  LEFT JOIN summaries s ON s.summary_id = i.summary_id
   WHERE i.conversation_id = $1 AND (i.start_pos, i.seq) >= ($2, $3) AND (i.start_pos, i.seq) <= ($4, $5)
   ORDER BY i.start_pos, i.seq`;
 const ITEMS_AROUND = `

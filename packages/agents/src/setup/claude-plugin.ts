@@ -50,17 +50,34 @@ const describeHooks = (): object =>
     }),
   );
 
-/** An archive on a server has a local name that a shell cannot tell: its users run `lcm setup`. */
+/**
+ * An archive on a server has a local name, made from its host and database as `nameLocally` makes it. An address that would have to be decoded for
+ * that is left to `lcm setup`.
+ */
+const FIND_DATABASE = `state=\${OPENCLAW_STATE_DIR:-\${LCM_OPENCLAW_DIR:-$HOME/.openclaw}}
+database=\${LCM_DATABASE_PATH:-$state/lcm.db}
+case $database in
+/*) ;;
+postgres://*|postgresql://*)
+  place=\${database#*://} asked= host= port=
+  case $place in *\\?*) asked=\${place#*\\?} place=\${place%%\\?*} ;; esac
+  case $place in *@/*) place=localhost/\${place##*@/} ;; *@*) place=\${place##*@} ;; esac
+  while [ -n "$asked" ]; do
+    case $asked in host=*) host=\${asked#host=} host=\${host%%&*} ;; port=*) port=\${asked#port=} port=\${port%%&*} ;; esac
+    case $asked in *\\&*) asked=\${asked#*&} ;; *) asked= ;; esac
+  done
+  case $place$host$port in *%*) exit 0 ;; esac
+  name=$(printf '%s %s %s' "$place" "$host" "$port" | { sha256sum || shasum -a 256; } 2>/dev/null)
+  [ -n "$name" ] || exit 0
+  database=$state/lcm-\${name%"\${name#????????????}"} ;;
+*) exit 0 ;;
+esac`;
+
 function renderPluginScript(): string {
   const script = renderScript("claude-code", {
     spool: '"$database.capture/spool"',
     bundles: '"$database.capture/bundles"',
   });
   const [, ...lines] = script.split("\n");
-  return [
-    "# Hands events of Claude Code to lossless-claw.",
-    "database=${LCM_DATABASE_PATH:-${OPENCLAW_STATE_DIR:-$HOME/.openclaw}/lcm.db}",
-    "case $database in /*) ;; *) exit 0 ;; esac",
-    ...lines,
-  ].join("\n");
+  return ["# Hands events of Claude Code to lossless-claw.", FIND_DATABASE, ...lines].join("\n");
 }

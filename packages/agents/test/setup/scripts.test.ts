@@ -1,9 +1,10 @@
 /** The scripts that setup and the plugin bring, run by a real `sh`: they say what is true, and never fail. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
+import { nameLocally } from "@lossless/core/formats";
 import { makeTemporaryDirectory } from "@lossless/testkit";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { writeWatchState } from "../../src/index.ts";
 import { renderClaudePlugin } from "../../src/setup/claude-plugin.ts";
 import { renderStatusLine } from "../../src/setup/status-line.ts";
@@ -54,7 +55,7 @@ test("the status line says whether the watcher runs, and when it last stored som
   expect(line()).toMatch(/^lcm: /u);
 });
 
-test("the plugin's hook finds the archive by the same variables as the program, and a server's not at all", () => {
+test("the plugin's hook finds the archive by the same variables as the program, also one on a server", () => {
   const files = renderClaudePlugin("1.2.3");
   const home = makeTemporaryDirectory();
   const hook = files["claude-plugin/hook.sh"] ?? "";
@@ -66,7 +67,21 @@ test("the plugin's hook finds the archive by the same variables as the program, 
   expect(spooled(join(home, "s/lcm.db"))).toBe(1);
   runShell(hook, ["Stop"], { HOME: home, LCM_DATABASE_PATH: join(home, "other.db") }, event);
   expect(spooled(join(home, "other.db"))).toBe(1);
-  runShell(hook, ["Stop"], { HOME: home, LCM_DATABASE_PATH: "postgres://x/y" }, event);
+  vi.stubEnv("OPENCLAW_STATE_DIR", join(home, "s"));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const address of [
+    "postgres://lcm@db.example/archive",
+    "postgresql://lcm:p%40ss@db.example:6432/archive?sslmode=verify-full",
+    "postgres://lcm@/archive?pool=4&host=/run/postgres&port=5433",
+    "postgres://db.example/other?statements=named",
+  ]) {
+    runShell(hook, ["Stop"], { HOME: home, LCM_DATABASE_PATH: address }, event);
+    expect(spooled(join(home, ".openclaw", basename(nameLocally(address)))), address).toBe(1);
+  }
+  // Not taken for another one.
+  const encoded = "postgres://lcm@/archive?host=%2Frun%2Fpostgres";
+  runShell(hook, ["Stop"], { HOME: home, LCM_DATABASE_PATH: encoded }, event);
+  expect(readdirSync(join(home, ".openclaw"))).toHaveLength(5);
   expect(runShell(hook, ["PreCompact"], { HOME: home }, event)).toContain("lcm_describe");
 });
 

@@ -16,6 +16,8 @@ export type {
 // Examining and mending
 export { examine, mend } from "./doctor.ts";
 export type { DoctorOptions, DoctorResult, Finding, MendResult, Severity } from "./doctor.ts";
+export { listSpooledTurns } from "./spooled-turns.ts";
+export type { SpooledTurns } from "./spooled-turns.ts";
 export { buildSupportBundle } from "./support.ts";
 
 // Forgetting and cleaning

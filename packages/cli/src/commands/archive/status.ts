@@ -14,6 +14,8 @@ import type {
   StatusResult,
   StorageShares,
 } from "@lossless/core";
+import { listSpooledTurns } from "@lossless/core/repair";
+import type { SpooledTurns } from "@lossless/core/repair";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import {
@@ -43,6 +45,8 @@ interface Folding extends FoldingStatus {
 type StatusOutput = StatusResult & {
   readonly folding: Folding | null;
   readonly storage: StorageShares | null;
+  /** Turns that a host keeps on this machine until the database takes them. */
+  readonly waitingTurns: number;
   readonly watcher: Awaited<ReturnType<typeof readWatchState>>;
   readonly hooks: readonly HookState[];
 };
@@ -62,7 +66,7 @@ export function defineStatus(program: Command): void {
 }
 
 async function runStatus(invocation: Invocation, { session }: { readonly session?: string }): Promise<void> {
-  const report = await invocation.withArchive("read", async (engine) => {
+  const work = async (engine: Engine): Promise<StatusOutput> => {
     const sessionKey = await chooseSession(engine, invocation, session);
     const status = await engine.status({
       ...invocation.scope,
@@ -73,11 +77,37 @@ async function runStatus(invocation: Invocation, { session }: { readonly session
       folding: await completeFolding(engine, invocation, status),
       // Takes as long as reading the file; people ask the doctor or the disk.
       storage: invocation.isJson ? await engine.measureStorage() : null,
+      waitingTurns: (await listWaiting(invocation)).times.length,
       ...(await readCapture(invocation)),
     };
-  });
+  };
+  const report = await invocation
+    .withArchive("read", work)
+    .catch((error: unknown) => sayWaiting(invocation, error));
   const timezone = await invocation.timezone();
   await invocation.print({ data: toStatusJson(report), text: () => renderStatus(report, timezone) });
+}
+
+const listWaiting = async (invocation: Invocation): Promise<SpooledTurns> =>
+  listSpooledTurns((await invocation.settings()).settings.databasePath);
+
+/** While a server cannot be reached, what waits for it on this machine is all there is to tell. */
+async function sayWaiting(invocation: Invocation, error: unknown): Promise<never> {
+  if (!(error instanceof EngineError) || error.code !== "database_unreachable") throw error;
+  const { folder, times } = await listWaiting(invocation);
+  const notes = (await readCapture(invocation)).hooks.reduce((sum, { waiting }) => sum + waiting, 0);
+  const waiting = [
+    ...(times.length > 0 ? [`${countOf(times.length, "turn")} in ${folder}`] : []),
+    ...(notes > 0 ? [`${countOf(notes, "note")} of hooks`] : []),
+  ];
+  const said =
+    waiting.length === 0
+      ? "nothing waits for it on this machine"
+      : `waiting for it on this machine: ${waiting.join(", ")}`;
+  throw new EngineError(error.code, `${error.message}; ${said}`, {
+    hint: "check that the server runs and that the address is right; what waits is stored, in order, when it is back",
+    cause: error,
+  });
 }
 
 async function readCapture(invocation: Invocation): Promise<Pick<StatusOutput, "watcher" | "hooks">> {
@@ -189,6 +219,16 @@ function describeArchive(status: StatusOutput, timezone: string): [string, strin
     ["Last message", formatTime(status.lastMessageAt, timezone)],
     ["Last stored", formatTime(status.lastStoredAt, timezone)],
     ["Search index", describeIndex(status)],
+    ...(status.waitingTurns === 0
+      ? []
+      : [
+          [
+            "Waiting",
+            style.warning(
+              `${countOf(status.waitingTurns, "turn")} on this machine, until the host stores them`,
+            ),
+          ] as [string, string],
+        ]),
     ...status.guards.map((guard): [string, string] => [
       "Paused",
       style.warning(describeGuard(guard, timezone)),

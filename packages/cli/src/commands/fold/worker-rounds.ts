@@ -30,6 +30,8 @@ export interface WorkerTotals {
   failures: number;
 }
 
+export const NO_WORK: Readonly<WorkerTotals> = { folds: 0, maintained: 0, embedded: 0, failures: 0 };
+
 const PAGE = 200;
 /** What becomes due by the passing of time alone is found by looking at every conversation again. */
 const WHOLE_WALK_MS = 3_600_000;
@@ -37,7 +39,7 @@ const WHOLE_WALK_MS = 3_600_000;
 const EMBED_PAUSE_MS = 300_000;
 
 export class WorkerRounds {
-  readonly totals: WorkerTotals = { folds: 0, maintained: 0, embedded: 0, failures: 0 };
+  readonly totals: WorkerTotals = { ...NO_WORK };
   readonly #options: WorkerOptions;
   /** How each conversation was when it was last looked at and nothing was left to do. */
   readonly #seen = new Map<number, string>();

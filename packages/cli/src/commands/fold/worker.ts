@@ -5,6 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
+import { EngineError } from "@lossless/core";
+import type { Engine } from "@lossless/core";
 import { countOf, formatCount, usageError } from "@lossless/core/doors";
 import { addModelOptions, chooseModel } from "../../choose-model.ts";
 import type { ModelOptions } from "../../choose-model.ts";
@@ -14,7 +16,7 @@ import { printNote } from "../../output.ts";
 import { style } from "../../style.ts";
 import { findEmbed } from "../recall/embed.ts";
 import { addExamples, parseTokens } from "../shared.ts";
-import { WorkerRounds } from "./worker-rounds.ts";
+import { NO_WORK, WorkerRounds } from "./worker-rounds.ts";
 import type { WorkerEvent, WorkerTotals } from "./worker-rounds.ts";
 
 interface Options extends ModelOptions {
@@ -55,7 +57,8 @@ the same: start more of them, on any machine, to do more at once. What a killed 
 lease has run out. At most the model call that was under way is lost then; every summary that was finished is kept.
 
 A conversation owes a fold once a host has stored a turn that reached its threshold. With --budget, conversations without
-such a host are folded too. Ctrl-C, or SIGTERM, ends the worker and gives back what it had claimed.`,
+such a host are folded too. Ctrl-C, or SIGTERM, ends the worker and gives back what it had claimed. A server that cannot
+be reached is waited for, also at the start; with --once that is an error.`,
   );
   addExamples(command, [
     ["lcm worker --db postgres://lcm@db.example/archive", "until Ctrl-C, beside any number of others"],
@@ -75,28 +78,53 @@ async function runWorker(invocation: Invocation, options: Options): Promise<void
     throw usageError("cannot run lcm worker for one owner: it serves the whole archive", "Leave out --owner");
   const model = await chooseModel(invocation, options);
   const embed = options.embed ? await findEmbed(invocation) : null;
+  const tell = (text: string): void => (invocation.isJson ? undefined : printNote(text));
   const totals = await runCancellable(
-    (signal) =>
-      invocation.withArchive(
-        "change",
-        async (engine) => {
-          const rounds = new WorkerRounds({
-            engine,
-            budgetTokens: options.budget ?? null,
-            embeds: embed !== null,
-            signal,
-            onEvent: (event) => !invocation.isJson && printNote(renderEvent(event)),
-          });
-          if (!invocation.isJson && options.once !== true) printNote("working; Ctrl-C ends it");
-          await repeat(rounds, options, signal);
-          return rounds.totals;
-        },
-        { model, embed, leaseMs: 1000 * options.lease },
-      ),
+    async (signal) => {
+      const open = (): Promise<Engine> =>
+        invocation.openArchive("change", { model, embed, leaseMs: 1000 * options.lease });
+      const engine = await openPatiently(open, options, signal, tell);
+      if (engine === null) return { ...NO_WORK };
+      try {
+        const rounds = new WorkerRounds({
+          engine,
+          budgetTokens: options.budget ?? null,
+          embeds: embed !== null,
+          signal,
+          onEvent: (event) => tell(renderEvent(event)),
+        });
+        if (options.once !== true) tell("working; Ctrl-C ends it");
+        await repeat(rounds, options, signal);
+        return rounds.totals;
+      } finally {
+        await engine.close();
+      }
+    },
     { isPatient: true, isService: true, what: "the work" },
   );
   if (options.once === true && totals.failures > 0) process.exitCode = 1;
   await invocation.print({ data: { ...totals }, text: () => renderTotals(totals) });
+}
+
+/** A service that starts before its server waits for it; work that is to be done now fails. Null when it was ended meanwhile. */
+async function openPatiently(
+  open: () => Promise<Engine>,
+  { once = false, idle = Number.POSITIVE_INFINITY, poll }: Options,
+  signal: AbortSignal,
+  tell: (text: string) => void,
+): Promise<Engine | null> {
+  const startedAt = performance.now();
+  for (let isTold = false; !signal.aborted; isTold = true) {
+    try {
+      return await open();
+    } catch (error) {
+      const isPassing = error instanceof EngineError && error.code === "database_unreachable";
+      if (!isPassing || once || performance.now() - startedAt >= 1000 * idle) throw error;
+      if (!isTold) tell(`${error.message}; waiting for it, Ctrl-C ends it`);
+    }
+    await pause(1000 * poll, signal);
+  }
+  return null;
 }
 
 async function repeat(

@@ -1,14 +1,12 @@
 /** Work that was begun and waits: turns in the spool that the database has not taken, and a removal whose last step is missing. */
-import { readdirSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { nameLocally } from "../../settings/local-name.ts";
 import type { CheckInput, Finding } from "../finding.ts";
+import { listSpooledTurns } from "../spooled-turns.ts";
 
 const SPOOL_AGE_MS = 10 * 60_000;
 
 export async function checkWaiting({ engine, databasePath, now }: CheckInput): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const waiting = listSpooled(join(dirname(nameLocally(databasePath)), "lcm-spool"), now);
+  const waiting = listSpooledTurns(databasePath).times.filter((at) => now - at > SPOOL_AGE_MS).length;
   if (waiting > 0) {
     findings.push({
       code: "spool_waiting",
@@ -29,12 +27,4 @@ export async function checkWaiting({ engine, databasePath, now }: CheckInput): P
     });
   }
   return findings;
-}
-
-function listSpooled(folder: string, now: number): number {
-  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return 0;
-  return readdirSync(folder).filter((name) => {
-    const found = statSync(join(folder, name), { throwIfNoEntry: false });
-    return name.endsWith(".json") && found !== undefined && now - found.mtimeMs > SPOOL_AGE_MS;
-  }).length;
 }
