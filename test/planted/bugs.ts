@@ -233,11 +233,11 @@ export const BUGS: readonly PlantedBug[] = [
   {
     name: "a title keeps words of a forgotten message",
     file: "packages/core/src/archive/forget.ts",
-    find: `changes.update("conversations", { conversation_id: id }, { title: null, name: null });`,
-    replace: ``,
+    find: `const words = { title: null, name: null, tags: null, branch: null };`,
+    replace: `const words = {};`,
     test: [
       CONTRACT,
-      "keeps no title of a conversation of which something was forgotten, also when the message comes again",
+      "keeps no word about a conversation of which all was forgotten, also when the message comes again",
     ],
   },
   {

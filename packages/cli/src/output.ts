@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { errorStyle } from "./style.ts";
+import { indent, makePrintable, wrapToWidth } from "@lossless/core/doors";
 import type { Failure } from "@lossless/core/doors";
 
 export interface Pagination {
@@ -114,4 +115,19 @@ export function printNote(text: string): void {
 /** Columns of the terminal, or null when the output goes somewhere else and must not be cut. */
 export function terminalColumns(): number | null {
   return process.stdout.isTTY ? Math.max(40, process.stdout.columns || 80) : null;
+}
+
+/** Stored text under its heading: without control characters, indented, on a terminal broken at words. Piped text keeps its lines. */
+export function renderStored(text: string): string {
+  const columns = terminalColumns();
+  const lines = makePrintable(text.trimEnd()).split("\n");
+  const broken = columns === null ? lines : lines.flatMap((line) => wrapLine(line, columns - 2));
+  return indent(broken.join("\n"));
+}
+
+/** Every line of it begins where the first does, unless that leaves too little room. */
+function wrapLine(line: string, columns: number): string[] {
+  const [start = ""] = /^ */.exec(line) ?? [];
+  if (start.length > columns / 2) return wrapToWidth(line, columns);
+  return wrapToWidth(line.slice(start.length), columns - start.length).map((piece) => start + piece);
 }

@@ -74,6 +74,16 @@ test("Claude Code: the folder it began in, the last branch, title and model, als
   appendFileSync(path, more.map((line) => `${JSON.stringify(line)}\n`).join(""));
   await importTranscript({ engine, path });
   expect(await read()).toMatchObject({ ...first, branch: "fix", title: "Birds" });
+  const titles = [
+    { type: "custom-title", sessionId: "s1", customTitle: "Herons" },
+    { type: "ai-title", sessionId: "s1", aiTitle: "Birds again" },
+    { type: "summary", summary: "Talk of birds", leafUuid: "d" },
+  ];
+  for (const line of [titles, titles.slice(2)]) {
+    appendFileSync(path, line.map((one) => `${JSON.stringify(one)}\n`).join(""));
+    await importTranscript({ engine, path });
+    expect(await read()).toMatchObject({ title: "Herons" });
+  }
   expect((await engine.verify()).problems).toEqual([]);
 });
 

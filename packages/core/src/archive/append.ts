@@ -390,9 +390,12 @@ function saveSession(
   if (Object.keys(set).length > 0) changes.update("sessions", { session_ref }, set);
 }
 
-/** A title may repeat what was said in messages that are forgotten and come again. */
-const tellableOrigin = (origin: OriginUpdate, results: readonly IngestedMessage[]): OriginUpdate =>
-  results.some(({ outcome }) => outcome === "forgotten") ? { ...origin, title: undefined } : origin;
+/** What was forgotten and comes again says nothing of its conversation, and words about it may repeat it (`forget.ts`). */
+function tellableOrigin(origin: OriginUpdate, results: readonly IngestedMessage[]): OriginUpdate {
+  const forgotten = results.filter(({ outcome }) => outcome === "forgotten").length;
+  if (forgotten === 0) return origin;
+  return forgotten === results.length ? {} : { ...origin, title: undefined, branch: undefined };
+}
 
 /** A conversation that begins now has no row yet, and no origin. */
 function saveOrigin(

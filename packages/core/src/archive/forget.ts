@@ -114,8 +114,10 @@ function* eraseMessages(
     const seqs = versions.filter(isHere).map(({ seq }) => seq);
     const fileIds = files.filter(isHere).map(({ file_id }) => file_id);
     heads.of(id).takeRecord(changes, "forget", { reason, seqs, files: fileIds }, now);
-    // They were made from what was said.
-    changes.update("conversations", { conversation_id: id }, { title: null, name: null });
+    // Words about what was said; where it was said goes with the last of it.
+    const words = { title: null, name: null, tags: null, branch: null };
+    const origin = heads.of(id).isShown ? {} : { project: null, agent: null, model: null };
+    changes.update("conversations", { conversation_id: id }, { ...words, ...origin });
   }
 }
 

@@ -64,6 +64,11 @@ export class Head {
     this.#row = { ...row };
   }
 
+  /** Whether anything of it is shown. */
+  get isShown(): boolean {
+    return this.#row.shown_messages > 0;
+  }
+
   get hasSummaries(): boolean {
     return this.#row.summary_count > 0;
   }

@@ -2,6 +2,8 @@
  * What a person says of a conversation to find it again: a name, tags, a pin, and whether lists leave it out. Nothing else depends on it: a
  * conversation that is not listed is searched, folded and exported like any other.
  */
+import { EngineError } from "./errors.ts";
+
 export interface Labels {
   /** Shown instead of the agent's own title. */
   readonly name: string | null;
@@ -44,9 +46,13 @@ export function updateLabels(known: Labels, update: LabelUpdate, now: number): L
   const removed = new Set(removeTags.map(toTag));
   const tags = new Set([...known.tags.filter((tag) => !removed.has(tag)), ...addTags.map(toTag)]);
   tags.delete("");
+  if (tags.size > MAX_TAGS)
+    throw new EngineError("usage", `cannot add tags: a conversation has at most ${MAX_TAGS}`, {
+      hint: "take some away first",
+    });
   return {
     name: name === null ? null : tidy(name, MAX_NAME_LENGTH) || null,
-    tags: [...tags].toSorted().slice(0, MAX_TAGS),
+    tags: [...tags].toSorted(),
     pinnedAt: switchAt(known.pinnedAt, pinned, now),
     unlistedAt: switchAt(known.unlistedAt, unlisted, now),
   };

@@ -5,3 +5,9 @@ test("names and tags are one line that cannot steer a terminal", () => {
   const update = { name: "a\u001B[31m\nred\0 ", addTags: ["X\u0007y", "\t", "x y"] };
   expect(updateLabels(NO_LABELS, update, 5)).toMatchObject({ name: "a [31m red", tags: ["x y"] });
 });
+
+test("more tags than fit are refused, not dropped", () => {
+  const addTags = Array.from({ length: 51 }, (_, index) => `t${index}`);
+  expect(() => updateLabels(NO_LABELS, { addTags }, 5)).toThrow("at most 50");
+  expect(updateLabels(NO_LABELS, { addTags: addTags.slice(1) }, 5).tags).toHaveLength(50);
+});

@@ -90,11 +90,17 @@ function readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean })
 /** Answers that the program made up itself have this for a model. */
 const NO_MODEL = "<synthetic>";
 
+/** What the user chose counts most; a summary may be that of another session. */
+const TITLE_RANKS = { summary: 0, made: 1, chosen: 2 } as const;
+
 function readOrigin(entry: JsonObject): ToldOrigin | null {
   const { message } = entry;
-  const title = readText(entry["customTitle"]) ?? readText(entry["aiTitle"]);
-  if (title !== undefined) return { title };
-  if (entry["type"] === "summary") return { title: readText(entry["summary"]) };
+  const chosen = readText(entry["customTitle"]);
+  if (chosen !== undefined) return { title: chosen, titleRank: TITLE_RANKS.chosen };
+  const title = readText(entry["aiTitle"]);
+  if (title !== undefined) return { title, titleRank: TITLE_RANKS.made };
+  if (entry["type"] === "summary")
+    return { title: readText(entry["summary"]), titleRank: TITLE_RANKS.summary };
   const model = isObject(message) ? readText(message["model"]) : undefined;
   return {
     folder: readText(entry["cwd"]),

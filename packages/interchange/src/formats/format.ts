@@ -45,6 +45,8 @@ export interface ToldOrigin {
   readonly folder?: string | undefined;
   readonly branch?: string | undefined;
   readonly title?: string | undefined;
+  /** Where titles differ in worth: one that was said does not give way to a lesser one. */
+  readonly titleRank?: number | undefined;
   readonly model?: string | undefined;
 }
 

@@ -282,6 +282,7 @@ class ListedImport {
     this.#hash = new LineHash(hash);
     this.#start = cursor;
     this.#cursor = cursor;
+    this.#origin.goOn();
     this.#openEventId = cursor.openEventId;
     this.#lastTime = cursor.lastTime;
     this.#startsSettled = cursor.isSettled;

@@ -55,7 +55,8 @@ export class OriginReader {
   readonly #agent: string | undefined;
   readonly #read: NonNullable<TranscriptFormat["readOrigin"]>;
   #project: string | undefined;
-  #told: Omit<ToldOrigin, "folder"> = {};
+  #told: Omit<ToldOrigin, "folder" | "titleRank"> = {};
+  #titleRank = 0;
   #isNew = true;
 
   constructor(format: Pick<TranscriptFormat, "name" | "readOrigin">, path: string) {
@@ -63,6 +64,11 @@ export class OriginReader {
     this.#read = format.readOrigin ?? (() => null);
     const folder = format.name === "gemini-cli" ? findGeminiFolder(path) : undefined;
     if (folder !== undefined) this.#project = findProject(folder);
+  }
+
+  /** The lines before were read by an earlier import, and may have said a title: the least ones do not replace it. */
+  goOn(): void {
+    this.#titleRank = 1;
   }
 
   note(entry: JsonObject): void {
@@ -77,9 +83,16 @@ export class OriginReader {
     for (const field of ["branch", "title", "model"] as const) {
       const value = told[field];
       if (value === undefined || value === this.#told[field]) continue;
+      if (field === "title" && !this.#mayTitle(told)) continue;
       this.#told = { ...this.#told, [field]: value };
       this.#isNew = true;
     }
+  }
+
+  #mayTitle({ titleRank = this.#titleRank }: ToldOrigin): boolean {
+    if (titleRank < this.#titleRank) return false;
+    this.#titleRank = titleRank;
+    return true;
   }
 
   /** What is known by now, once after each change; undefined when nothing is new. */

@@ -55,21 +55,35 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
       expect(await store.isForgettingOpen()).toBe(false);
     }));
 
-  test("keeps no title of a conversation of which something was forgotten, also when the message comes again", () =>
+  test("keeps no title, branch or tags of a conversation of which something was forgotten, but where it was", () =>
+    withStore(async (store) => {
+      const events = [makeEvent("e0", say("forget the stork")), makeEvent("e1", say("keep the heron"))];
+      const origin = { agent: "codex", title: "Birds", branch: "stork", project: "/srv/birds" };
+      const { conversationId, results } = await store.append({ ...batchOf(events), origin });
+      const request = { alsoSummaryIds: [], replacements: [], reason: "asked", now: clock.now() };
+      await store.forget({ ...request, messageIds: [results[0]?.messageId ?? 0] });
+      const left = { agent: "codex", project: "/srv/birds", branch: null, title: null };
+      expect(await store.readConversation(conversationId)).toMatchObject(left);
+    }));
+
+  test("keeps no word about a conversation of which all was forgotten, also when the message comes again", () =>
     withStore(async (store) => {
       const batch = {
         ...batchOf([makeEvent("e0", say("forget the stork"))]),
-        origin: { agent: "codex", title: "The stork" },
+        origin: { agent: "codex", title: "The stork", branch: "stork", project: "/srv/stork" },
       };
       const { conversationId, results } = await store.append(batch);
       const readOrigin = async () => store.readConversation(conversationId);
       expect(await readOrigin()).toMatchObject({ agent: "codex", title: "The stork" });
+      const update = { name: "A stork", addTags: ["stork"] };
+      await store.label({ conversationId, update, now: clock.now() });
+      const nothing = { agent: null, project: null, branch: null, title: null, name: null, tags: [] };
       const messageIds = results.map(({ messageId }) => messageId);
       const request = { alsoSummaryIds: [], replacements: [], reason: "asked", now: clock.now() };
       await store.forget({ ...request, messageIds });
-      expect(await readOrigin()).toMatchObject({ agent: "codex", title: null });
+      expect(await readOrigin()).toMatchObject(nothing);
       await store.append(batch);
-      expect(await readOrigin()).toMatchObject({ agent: "codex", title: null });
+      expect(await readOrigin()).toMatchObject(nothing);
       const later = batchOf([makeEvent("e1", say("what of the heron?"))]);
       await store.append({ ...later, origin: { title: "The heron" } });
       expect(await readOrigin()).toMatchObject({ title: "The heron" });

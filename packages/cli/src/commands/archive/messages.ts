@@ -22,14 +22,12 @@ import {
   formatBytes,
   formatCount,
   formatTime,
-  indent,
-  makePrintable,
   previewOf,
   toIso,
   toOneLine,
   usageError,
 } from "@lossless/core/doors";
-import { terminalColumns, writeBytes } from "../../output.ts";
+import { renderStored, terminalColumns, writeBytes } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
 import {
@@ -289,7 +287,7 @@ function renderTalk({ row, view }: Message, timezone: string): string {
 }
 
 function renderPart(part: PartView): string {
-  const text = indent(makePrintable(part.text.trimEnd()));
+  const text = renderStored(part.text);
   if (part.type === "text") return text;
   const title = style.faint(`  [${toOneLine(describePart(part))}]`);
   return part.text.trim() === "" ? title : `${title}\n${text}`;
@@ -328,7 +326,7 @@ function renderMessage({ message, revisions, files }: Shown, timezone: string): 
     pairs.push(["Large file", `${file.fileId}, ${toOneLine(file.mimeType)}, ${formatBytes(file.byteSize)}`]);
   const parts = view.parts.map(
     (part) =>
-      `${style.faint(`Part ${part.ordinal + 1}: ${toOneLine(describePart(part))}`)}\n${indent(makePrintable(part.text.trimEnd()))}`,
+      `${style.faint(`Part ${part.ordinal + 1}: ${toOneLine(describePart(part))}`)}\n${renderStored(part.text)}`,
   );
   return [renderPairs(pairs, style.faint), ...parts].join("\n\n");
 }

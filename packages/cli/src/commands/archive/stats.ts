@@ -168,10 +168,9 @@ async function runMetrics(invocation: Invocation): Promise<void> {
     lcm_shown_tokens: status.tokens,
     lcm_index_pending: status.index.kind === "ready" ? status.index.pending : 0,
   };
-  const agents = models.flatMap((group) => {
-    const model = `model="${escapeLabel(group.key ?? "unknown")}"`;
+  const agents = addByLabel(models).flatMap(([label, group]) => {
     const tokens = (kind: string, value: number): string =>
-      `lcm_agent_tokens{${model},kind="${kind}"} ${value}`;
+      `lcm_agent_tokens{model="${label}",kind="${kind}"} ${value}`;
     return [
       tokens("input", group.inputTokens),
       tokens("output", group.outputTokens),
@@ -193,6 +192,24 @@ async function runMetrics(invocation: Invocation): Promise<void> {
     "",
   ].join("\n");
   await invocation.print({ data: { text }, text: () => text });
+}
+
+type TokenCounts = Pick<StatsGroup, "inputTokens" | "outputTokens" | "cacheReadTokens" | "cacheWriteTokens">;
+
+/** A series may be written once: models whose names look the same, or that have none, are added up. */
+function addByLabel(groups: readonly StatsGroup[]): [label: string, sum: TokenCounts][] {
+  const sums = new Map<string, TokenCounts>();
+  for (const group of groups) {
+    const label = escapeLabel(group.key ?? "unknown");
+    const known = sums.get(label);
+    sums.set(label, {
+      inputTokens: (known?.inputTokens ?? 0) + group.inputTokens,
+      outputTokens: (known?.outputTokens ?? 0) + group.outputTokens,
+      cacheReadTokens: (known?.cacheReadTokens ?? 0) + group.cacheReadTokens,
+      cacheWriteTokens: (known?.cacheWriteTokens ?? 0) + group.cacheWriteTokens,
+    });
+  }
+  return [...sums];
 }
 
 const escapeLabel = (text: string): string =>

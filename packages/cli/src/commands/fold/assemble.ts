@@ -16,17 +16,8 @@ import type {
 } from "@lossless/core";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
-import { printNote } from "../../output.ts";
-import {
-  countOf,
-  describeGrammars,
-  formatCount,
-  formatTime,
-  indent,
-  makePrintable,
-  toIso,
-  toOneLine,
-} from "@lossless/core/doors";
+import { printNote, renderStored } from "../../output.ts";
+import { countOf, describeGrammars, formatCount, formatTime, toIso, toOneLine } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { renderExplanation } from "./explain.ts";
 import { listLeftOut } from "../archive/status.ts";
@@ -163,7 +154,7 @@ function renderContextMessage(message: ContextMessage, timezone: string): string
 
 function renderBlock(block: ContextBlock): string {
   const { title, text } = describeBlock(block);
-  const body = indent(makePrintable(text.trimEnd()));
+  const body = renderStored(text);
   if (title === null) return body;
   const line = style.faint(`  [${toOneLine(title)}]`);
   return text.trim() === "" ? line : `${line}\n${body}`;

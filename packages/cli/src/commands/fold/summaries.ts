@@ -12,13 +12,11 @@ import {
   formatShare,
   formatSpan,
   formatTime,
-  indent,
-  makePrintable,
   readGraph,
   toIso,
   toOneLine,
 } from "@lossless/core/doors";
-import { terminalColumns } from "../../output.ts";
+import { renderStored, terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
 import type { Column } from "../../table.ts";
@@ -224,7 +222,7 @@ function renderShown({ node, sources, derived }: Shown, timezone: string): strin
     renderPairs(pairs, style.faint),
     ...renderNeighbours("Made from", sources, timezone),
     ...renderNeighbours("Made into", derived, timezone),
-    `${style.faint("Text")}\n${indent(makePrintable(node.content.trimEnd()))}`,
+    `${style.faint("Text")}\n${renderStored(node.content)}`,
   ].join("\n\n");
 }
 

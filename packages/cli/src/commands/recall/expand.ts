@@ -2,12 +2,13 @@
  * `lcm expand`: from summaries down to the words they stand for, breadth first, within a number of tokens. What the cap leaves out is
  * counted, and the last line says how to get it.
  */
-import { countOf, formatCount, formatSpan, indent, makePrintable, SHELL_WORDS } from "@lossless/core/doors";
+import { countOf, formatCount, formatSpan, indent, SHELL_WORDS } from "@lossless/core/doors";
 import { wordStep } from "@lossless/core";
 import type { ExpandedSummary, ExpandResult } from "@lossless/core";
 import type { Command } from "commander";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
+import { renderStored } from "../../output.ts";
 import { style } from "../../style.ts";
 import { parseSteps, renderFollowUp, renderHead, renderSaid, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";
@@ -96,8 +97,8 @@ function renderSummary(summary: ExpandedSummary, timezone: string): string {
     formatSpan(summary.earliestAt, summary.latestAt, timezone),
     `conversation ${conversationId}`,
   ];
-  const text = content === null ? style.faint("beyond the cap") : makePrintable(content.trimEnd());
-  return `${renderHead(id, facts)}\n${indent(text)}`;
+  const text = content === null ? indent(style.faint("beyond the cap")) : renderStored(content);
+  return `${renderHead(id, facts)}\n${text}`;
 }
 
 /** Counts what is left, with the commands that open it. */

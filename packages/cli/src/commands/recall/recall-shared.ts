@@ -7,7 +7,8 @@ import type { Command } from "commander";
 import { EngineError, hidePassword } from "@lossless/core";
 import type { Engine, ScopeRequest } from "@lossless/core";
 import type { Invocation } from "../../invocation.ts";
-import { formatTime, indent, makePrintable, renderCommandLine, toIso, toOneLine } from "@lossless/core/doors";
+import { formatTime, indent, renderCommandLine, toIso, toOneLine, wrapToWidth } from "@lossless/core/doors";
+import { renderStored, terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import {
   addOriginOptions,
@@ -70,7 +71,13 @@ export function parseSteps(text: string): number {
 
 /** Who said it and when, above the text. */
 export function renderHead(id: string, facts: readonly string[]): string {
-  return `${style.name(id)}  ${style.faint(facts.join(", "))}`;
+  const columns = terminalColumns();
+  const told = facts.join(", ");
+  // The first line has room for the id; the others begin under the text.
+  const [first = "", ...rest] =
+    columns === null ? [told] : wrapToWidth(`${" ".repeat(id.length + 2)}${told}`, columns - 2);
+  const lines = rest.map((line) => `\n  ${style.faint(line)}`);
+  return `${style.name(id)}  ${style.faint(first.trimStart())}${lines.join("")}`;
 }
 
 export interface SaidText {
@@ -88,8 +95,9 @@ export function renderSaid(said: SaidText, timezone: string, remark?: string): s
     `conversation ${said.conversationId}`,
     ...(remark === undefined ? [] : [remark]),
   ];
-  const text = makePrintable(said.text.trimEnd());
-  return `${renderHead(said.id, facts)}\n${indent(text === "" ? style.faint("(no text)") : text)}`;
+  const isEmpty = said.text.trim() === "";
+  const text = isEmpty ? indent(style.faint("(no text)")) : renderStored(said.text);
+  return `${renderHead(said.id, facts)}\n${text}`;
 }
 
 const TIMES: ReadonlySet<string> = new Set(["createdAt", "earliestAt", "latestAt", "lastAt"]);

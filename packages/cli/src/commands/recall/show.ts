@@ -14,12 +14,10 @@ import {
   formatShare,
   formatSpan,
   formatTime,
-  indent,
-  makePrintable,
   toOneLine,
   usageError,
 } from "@lossless/core/doors";
-import { terminalColumns } from "../../output.ts";
+import { renderStored, terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
 import { renderFollowUp, renderHead, renderSaid, withIsoTimes } from "./recall-shared.ts";
@@ -190,7 +188,7 @@ function renderSummary(summary: DescribeResult & { type: "summary" }, timezone: 
   return [
     renderPairs(pairs, style.faint),
     ...renderBelow(summary.subtree),
-    `${style.faint("Text")}\n${indent(makePrintable(summary.content.trimEnd()))}`,
+    `${style.faint("Text")}\n${renderStored(summary.content)}`,
   ];
 }
 
@@ -234,7 +232,7 @@ function renderFile(
   const about = file.explorationSummary.trim();
   return [
     renderPairs(pairs, style.faint),
-    ...(about === "" ? [] : [`${style.faint("About")}\n${indent(makePrintable(about))}`]),
+    ...(about === "" ? [] : [`${style.faint("About")}\n${renderStored(about)}`]),
     content,
   ];
 }
@@ -243,7 +241,7 @@ function renderContent(file: DescribeResult & { type: "file" }): string {
   const { content, byteOffset, byteEnd, firstLine } = file;
   if (content === null) return "Its content is not text, or the file is gone.";
   const part = `Bytes ${formatCount(byteOffset)} to ${formatCount(byteEnd)}, from line ${formatCount(firstLine ?? 1)}`;
-  return `${style.faint(part)}\n${indent(makePrintable(content.trimEnd()))}`;
+  return `${style.faint(part)}\n${renderStored(content)}`;
 }
 
 function listIds(ids: readonly string[]): string {

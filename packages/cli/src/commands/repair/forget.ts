@@ -58,10 +58,11 @@ export function defineForget(program: Command): void {
     "after",
     `
 Several conditions narrow the choice. What goes: the text of the messages with all their versions, its terms in the
-index, large files that no other message uses, the conversation's title, turns waiting in the spool, notes of hooks and
-bundles prepared for the session, and every summary that rests on them. Those in a context are regenerated without the messages, under new ids; nothing is sent to a
-model. What stays: that there was a message, when, and a hash that says nothing, so that lcm verify still proves the
-rest. A forgotten message is never stored again. The file is rewritten so that no freed page keeps the text. Copies
+index, large files that no other message uses, turns waiting in the spool, notes of hooks and bundles prepared for the
+session, and every summary that rests on them. Those in a context are regenerated without the messages, under new ids;
+nothing is sent to a model. Title, name, tags and branch of the conversation go, too; its project, agent and model go
+when nothing of it is left to show. What stays: that there was a message, when, in which session, and a hash that says
+nothing, so that lcm verify still proves the rest. A forgotten message is never stored again. The file is rewritten so that no freed page keeps the text. Copies
 made before still hold it: the receipt names backups, exports and what was set aside, wherever they are. The host's
 own transcript is the host's: nothing is removed there, and the receipt names it.
 
@@ -233,6 +234,12 @@ function renderResult({ receipt, receiptPath }: ForgetResult): string {
   return [
     `${style.good("ok")}  ${countOf(receipt.messages.length, "message")} forgotten, ${countOf(receipt.files.length, "large file")} removed, ${anew} regenerated`,
     `    receipt: ${receiptPath}`,
+    ...(receipt.intakeFiles.length === 0
+      ? []
+      : [
+          "    removed, too, what killed imports had left:",
+          ...receipt.intakeFiles.map((path) => `      ${path}`),
+        ]),
     ...(receipt.isWiped ? [] : [style.warning(`    ${explainUnwiped(receipt)}`)]),
     ...(receipt.serverKeeps === undefined
       ? []
