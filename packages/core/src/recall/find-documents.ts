@@ -201,7 +201,7 @@ interface ListedClue extends FoundClue {
   readonly listedFrom: number | null;
 }
 
-/** Completes the listings of common words for the places that will be ranked. */
+/** Completes the listings of common words for the places that will be ranked: of the newest it is known already where those words stand. */
 async function addTested(
   store: FindStore,
   kind: DocumentKind,
@@ -209,16 +209,19 @@ async function addTested(
   listings: Listings,
   candidates: readonly CandidateDocument[],
 ): Promise<void> {
-  const common = [...sought].filter(([name]) => listings.get(name)?.listedFrom !== null);
+  const listedFrom = (name: string): number => listings.get(name)?.listedFrom ?? 0;
+  const oldest = candidates.reduce((least, { id }) => Math.min(least, id), Infinity);
+  const common = [...sought].filter(([name]) => oldest < listedFrom(name));
   if (common.length === 0) return;
+  const end = Math.max(...common.map(([name]) => listedFrom(name)));
   const found = await store.testClues({
     kind,
     clues: common.map(([, clue]) => clue),
-    ids: candidates.map(({ id }) => id),
+    ids: candidates.flatMap(({ id }) => (id < end ? id : [])),
   });
   for (const [at, [name]] of common.entries()) {
     const listing = listings.get(name) as ClueListing;
-    const older = (found[at] ?? []).filter((id) => id < (listing.listedFrom ?? 0));
+    const older = (found[at] ?? []).filter((id) => id < listedFrom(name));
     listings.set(name, { ...listing, ids: [...listing.ids, ...older] });
   }
 }

@@ -126,6 +126,17 @@ describe("ranking", () => {
     });
   });
 
+  test("selects the same seeds near each other and far apart, and of very many equals those that arrived last", () => {
+    const apart = [1, 2, 3].map((id) => id * 1e9);
+    expect(selectSeeds([clue(apart), clue([2e9])], TOTAL, 2)).toEqual({
+      ids: [2e9],
+      tied: { ids: [1e9, 3e9], count: 1 },
+    });
+    const many = Array.from({ length: 6_000 }, (_, at) => at + 1);
+    const { tied } = selectSeeds([clue(many)], 100_000, 400);
+    expect([tied.count, tied.ids.length, Math.min(...tied.ids)]).toEqual([400, 5_000, 1_001]);
+  });
+
   test("ranks only given places, each once, best first, for any input", () => {
     const anyClue = fc.record({
       weight: fc.double({ min: 0, max: 3, noNaN: true }),

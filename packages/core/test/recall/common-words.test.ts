@@ -1,0 +1,57 @@
+/** Words too common to be listed whole: they count in every document that is ranked, and are looked up only where it is not known yet whether they stand there. */
+import { openMemoryStore } from "@lossless/testkit/memory-store.ts";
+import { expect, test } from "vitest";
+import { createLocalEngine } from "../../src/engine/local-engine.ts";
+import { resolveSettings } from "../../src/index.ts";
+import { deriveMessage } from "../../src/ingest/prepare.ts";
+import { findDocuments } from "../../src/recall/find-documents.ts";
+import { OwnWords } from "../../src/recall/own-words.ts";
+import { analyzeQuery } from "../../src/text/index.ts";
+import { main, say } from "./archive.ts";
+
+const MESSAGES = 60;
+/** The newest ten of a word are listed. */
+const COMMON_ABOVE = 10;
+
+async function search(pattern: string) {
+  const store = openMemoryStore(deriveMessage);
+  const engine = createLocalEngine({ store, settings: resolveSettings({ env: {} }).settings });
+  const messages = Array.from({ length: MESSAGES }, (_, at) =>
+    say(`e${at}`, "user", `the pump runs${at === 5 ? ", and the zeppelin lands" : ""}`, at),
+  );
+  await engine.ingest({ session: main, messages });
+  await engine.flushIndex();
+  const tested: number[][] = [];
+  const watched = {
+    ...store,
+    testClues: (request: Parameters<typeof store.testClues>[0]) => {
+      tested.push([...request.ids]);
+      return store.testClues(request);
+    },
+  };
+  const find = (commonAbove: number) =>
+    findDocuments(new OwnWords(watched, {}), {
+      kind: "message",
+      query: analyzeQuery(pattern),
+      scope: {},
+      commonAbove,
+    });
+  const [few, all] = [await find(COMMON_ABOVE), await find(1_000)];
+  await engine.close();
+  return { few, all, tested };
+}
+
+test("a common word is looked up in the old documents that a rare one brings in", async () => {
+  const { few, all, tested } = await search("pump zeppelin");
+  expect(few.ranked[0]).toEqual(all.ranked[0]);
+  expect(few.ranked[0]).toMatchObject({ id: 6, complete: true });
+  expect(tested).toHaveLength(1);
+  expect(Math.max(...(tested[0] ?? []))).toBeLessThan(MESSAGES - COMMON_ABOVE);
+});
+
+test("of a common word alone hardly anything is looked up: its newest documents are listed", async () => {
+  const { few, tested } = await search("pump");
+  expect(few.isExact).toBe(false);
+  // Neighbours of the oldest document that is listed.
+  expect(tested.flat().length).toBeLessThan(COMMON_ABOVE);
+});
