@@ -1,10 +1,11 @@
 import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
+import { stepsUpTo } from "@lossless/testkit/shorten-script.ts";
 import { expect, test } from "vitest";
 
 import { makeMemoryGround, makeSqliteGround } from "./grounds.ts";
 import type { MakeGround } from "./grounds.ts";
 import { playSeeds } from "./simulated-seeds.ts";
-import { playOrExplain, stepsUpTo } from "./simulation-script.ts";
+import { playOrExplain } from "./simulation-script.ts";
 
 const FILE = "packages/core/test/engine/folding-simulation.test.ts";
 /** Turns and everything between them in one long run. */

@@ -1,8 +1,9 @@
 /** Which scripts a test of a store plays: some seeds, or the one script that the environment names. */
+import { stepsUpTo } from "@lossless/testkit/shorten-script.ts";
 import { expect } from "vitest";
 
 import type { MakeGround } from "./grounds.ts";
-import { playOrExplain, stepsUpTo } from "./simulation-script.ts";
+import { playOrExplain } from "./simulation-script.ts";
 
 /** Properties know `LCM_SEED=random`, which names none. */
 const ONLY = /^\d+$/.test(process.env["LCM_SEED"] ?? "") ? Number(process.env["LCM_SEED"]) : null;

@@ -1,0 +1,74 @@
+/**
+ * Scripts of a simulation: a seed and the numbers of its steps, each of which draws from a seed of its own. A script that fails is shortened, by
+ * leaving out steps for as long as it still fails, and reported with the command that plays it again.
+ */
+
+export interface StepScript {
+  readonly seed: number;
+  readonly steps: readonly number[];
+}
+
+export interface PlayedSteps {
+  /** What was done, a line for each step that was played. */
+  readonly trail: readonly string[];
+  /** Empty: all went well. */
+  readonly faults: readonly string[];
+}
+
+/** A shortened script need not be the shortest. */
+const MAX_TRIES = 60;
+
+export const stepsUpTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1);
+
+/** What a fault is told apart by while a script is shortened: numbers in it change with the steps. */
+const kindOf = ({ faults }: PlayedSteps): string =>
+  (faults[0] ?? "").split("\n")[0]?.replaceAll(/\d+/g, "#") ?? "";
+
+type Play<S extends StepScript, P extends PlayedSteps> = (script: S) => Promise<P>;
+
+/** Leaves out runs of steps, ever shorter ones, while the first fault stays the same. */
+async function shorten<S extends StepScript, P extends PlayedSteps>(
+  script: S,
+  failed: P,
+  play: Play<S, P>,
+): Promise<{ script: S; played: P }> {
+  let best = { script: { ...script, steps: script.steps.slice(0, failed.trail.length) }, played: failed };
+  let tries = 0;
+  for (
+    let size = Math.ceil(best.script.steps.length / 2);
+    size >= 1;
+    size = size === 1 ? 0 : Math.ceil(size / 2)
+  ) {
+    for (let at = 0; at < best.script.steps.length && tries < MAX_TRIES;) {
+      const steps = best.script.steps.toSpliced(at, size);
+      if (steps.length === 0) break;
+      tries += 1;
+      const shorter = { ...script, steps };
+      const played = await play(shorter);
+      if (kindOf(played) === kindOf(failed))
+        best = { script: { ...shorter, steps: steps.slice(0, played.trail.length) }, played };
+      else at += size;
+    }
+  }
+  return best;
+}
+
+/** Plays a script; one that fails ends in an error with its shortened form and the command for it. `closely` finds faults no later than `play`. */
+export async function playOrExplain<S extends StepScript, P extends PlayedSteps>(
+  script: S,
+  file: string,
+  play: Play<S, P>,
+  closely: Play<S, P> = play,
+): Promise<P> {
+  const played = await play(script);
+  if (played.faults.length === 0) return played;
+  const short = await shorten(script, played, closely);
+  throw new Error(
+    [
+      `seed ${script.seed} fails after ${played.trail.length} steps: ${played.faults[0] ?? ""}`,
+      `Shortened to ${short.played.trail.length} steps: ${short.played.trail.join(", ")}`,
+      ...short.played.faults.slice(0, 10),
+      `Play it again: LCM_SEED=${script.seed} LCM_STEPS=${short.script.steps.join(",")} npx vitest run ${file}`,
+    ].join("\n"),
+  );
+}
