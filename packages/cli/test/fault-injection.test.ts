@@ -1,7 +1,8 @@
 /**
- * Calls to the disk fail in the middle of a command: no space, or an error of the device. The command ends with an error that says so, or does
- * its work; what is left proves and holds what was acknowledged.
+ * Calls to the disk fail in the middle of a command: no space, an error of the device, or a write of which only a part is done. The command ends
+ * with an error that says so, or does its work; what is left proves and holds what was acknowledged.
  */
+import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
@@ -10,6 +11,7 @@ import type { Fault } from "@lossless/testkit/disk-trace.ts";
 import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildArchive, COMMANDS, environmentOf, listAcknowledged, readArchive } from "./disk-commands.ts";
+import type { Command, Content } from "./disk-commands.ts";
 
 const tracer = isSoak ? await findTracer() : null;
 /** How many faults each command meets. */
@@ -21,7 +23,7 @@ const LAST: Readonly<Record<string, number>> = { pwrite64: 300, fsync: 20 };
 const built = makeTemporaryFolder("lcm-fault-");
 afterAll(() => built[Symbol.dispose]());
 beforeAll(() => {
-  if (tracer !== null) buildArchive(built.file("archive"));
+  if (isSoak) buildArchive(built.file("archive"));
 });
 
 describe.runIf(tracer !== null)("when the disk fails in the middle of", () => {
@@ -39,9 +41,7 @@ describe.runIf(tracer !== null)("when the disk fails in the middle of", () => {
         const name = JSON.stringify(fault);
         using folder = makeTemporaryFolder("lcm-fault-");
         const work = folder.file("work");
-        if (command.isNew) mkdirSync(work);
-        else cpSync(built.file("archive"), work, { recursive: true });
-        const before = command.isNew ? new Map<string, string>() : await readArchive(work);
+        const before = await prepare(work, command);
         const { steps, status, stderr } = await traceDisk(
           tracer ?? "",
           work,
@@ -50,16 +50,66 @@ describe.runIf(tracer !== null)("when the disk fails in the middle of", () => {
         );
         if (status !== 0) expect(stderr, name).not.toBe("");
         const printed = steps.map((step) => (step.kind === "print" ? step.text : "")).join("");
-        const acknowledged = listAcknowledged(command, printed);
-        if (!existsSync(join(work, "lcm.db")))
-          expect([command.isNew, acknowledged], name).toEqual([true, []]);
-        else {
-          // A search index that could not be written says so, and is made anew by `lcm reindex`.
-          const content = await readArchive(work, ["index"]);
-          expect(command.allows(content, before, acknowledged), name).toBe(true);
-        }
-        await command.check?.(work);
+        await checkLeft(work, command, { before, printed, name });
       }
     },
   );
 });
+
+/** How many limits each command meets. */
+const LIMITS = rounds({ test: 0, soak: 1 });
+/** The largest limit that is tried, in blocks of 512 bytes: more than any file of these commands gets, but for the largest. */
+const MOST_BLOCKS = 400;
+
+/** Where a file may not grow beyond a limit, the write that crosses it is cut short, and the next one fails. */
+describe.runIf(isSoak && process.platform !== "win32")("when a write is cut short in the middle of", () => {
+  test.each(COMMANDS.map((command, number) => ({ ...command, number })))(
+    "$name, the archive proves and holds what was acknowledged",
+    async ({ number, ...command }) => {
+      const random = makeRandom(number + 1);
+      for (let round = 0; round < LIMITS; round++) {
+        // Small limits meet the first writes of a log; odd ones fall into the middle of a page.
+        const blocks = 1 + random.below(random.pick([8, 40, MOST_BLOCKS]));
+        using folder = makeTemporaryFolder("lcm-fault-");
+        const work = folder.file("work");
+        const before = await prepare(work, command);
+        const { status, stdout, stderr } = spawnSync(
+          "sh",
+          ["-c", `ulimit -f ${blocks}; exec "$@"`, "sh", process.execPath, ...command.run(work)],
+          {
+            encoding: "utf8",
+            env: { ...process.env, ...environmentOf(work), NODE_COMPILE_CACHE: undefined },
+          },
+        );
+        const name = `${blocks} blocks`;
+        if (status !== 0) expect(stderr, name).not.toBe("");
+        expect(stderr, name).not.toContain("internal error");
+        await checkLeft(work, command, { before, printed: stdout, name });
+      }
+    },
+  );
+});
+
+async function prepare(work: string, command: Command): Promise<Content> {
+  if (command.isNew) {
+    mkdirSync(work);
+    return new Map<string, string>();
+  }
+  cpSync(built.file("archive"), work, { recursive: true });
+  return readArchive(work);
+}
+
+async function checkLeft(
+  work: string,
+  command: Command,
+  { before, printed, name }: { before: Content; printed: string; name: string },
+): Promise<void> {
+  const acknowledged = listAcknowledged(command, printed);
+  if (!existsSync(join(work, "lcm.db"))) expect([command.isNew, acknowledged], name).toEqual([true, []]);
+  else {
+    // A search index that could not be written says so, and is made anew by `lcm reindex`.
+    const content = await readArchive(work, ["index"]);
+    expect(command.allows(content, before, acknowledged), name).toBe(true);
+  }
+  await command.check?.(work);
+}

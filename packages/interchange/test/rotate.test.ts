@@ -1,4 +1,5 @@
 /** A session file is shortened only when all of it can be read back from the archive, and never half. */
+import { spawnSync } from "node:child_process";
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
@@ -34,9 +35,9 @@ const ENTRIES = [
 ];
 const text = ENTRIES.map((entry) => `${JSON.stringify(entry)}\n`).join("");
 
-async function prepare(folder: TemporaryFolder): Promise<{ engine: Engine; path: string }> {
+async function prepare(folder: TemporaryFolder, content = text): Promise<{ engine: Engine; path: string }> {
   const path = folder.file("session.jsonl");
-  writeFileSync(path, text, { mode: 0o640 });
+  writeFileSync(path, content, { mode: 0o640 });
   const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
   await importTranscript({ engine, path });
   return { engine, path };
@@ -188,3 +189,42 @@ test("files that have grown too large are only told of, unless the settings ask 
   expect(existsSync(path)).toBe(true);
   await engine.close();
 });
+
+/** Rotates in a process whose files may have only so many blocks of 512 bytes: the write that crosses the limit is cut short. */
+const LIMITED_PROGRAM = `
+  const [packages, folder] = process.argv.slice(1);
+  const { openEngine } = await import(new URL("lossless-claw/src/index.ts", packages));
+  const { rotateSessionFile } = await import(new URL("lossless-claw/src/interchange.ts", packages));
+  const engine = await openEngine({ database: folder + "/lcm.db", thread: false });
+  const path = folder + "/session.jsonl";
+  await rotateSessionFile({ engine, path, freshTailCount: 6, dryRun: false, keepsOriginal: false }).catch((error) => console.log(error.code));`;
+
+test.skipIf(process.platform === "win32")(
+  "a write that the disk cuts short leaves the session file as it was",
+  async () => {
+    using folder = makeTemporaryFolder();
+    // What stays is longer than the limit, which is above what reading a database needs.
+    const long = text.replaceAll("of the talk", "of the talk ".repeat(800));
+    const { engine, path } = await prepare(folder, long);
+    await engine.close();
+    const packages = new URL("../../", import.meta.url).href;
+    const { stdout } = spawnSync(
+      "sh",
+      [
+        "-c",
+        'ulimit -f 96; exec "$@"',
+        "sh",
+        process.execPath,
+        "--input-type=module",
+        "-e",
+        LIMITED_PROGRAM,
+        packages,
+        folder.path,
+      ],
+      { encoding: "utf8", env: { ...process.env, NODE_COMPILE_CACHE: undefined } },
+    );
+    expect(stdout).toBe("usage\n");
+    expect(readFileSync(path, "utf8")).toBe(long);
+    expect(readdirSync(folder.path).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+  },
+);

@@ -73,6 +73,8 @@ const WRITE_FAILURES: Readonly<Record<string, string>> = {
   ENOENT: "its folder does not exist",
   ENOTDIR: "part of the path is not a folder",
   EISDIR: "it is a folder",
+  EIO: "the disk reported an error",
+  EFBIG: "the file would be larger than the system allows",
   EEXIST: "something else is there already",
 };
 

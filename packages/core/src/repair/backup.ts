@@ -21,7 +21,7 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { isServerAddress } from "../model/address.ts";
-import { EngineError } from "../model/errors.ts";
+import { EngineError, toWriteError } from "../model/errors.ts";
 import { filesDirBeside } from "../settings/files-dir.ts";
 import { formatMessageId } from "../model/ids.ts";
 import { listRecordedCopies, recordCopy, nameAdoptionFolder } from "../store/copies.ts";
@@ -146,7 +146,7 @@ async function writeCopy<T>(
     return checked;
   } catch (error) {
     rmSync(partial, { recursive: true, force: true });
-    throw error;
+    throw toWriteError(partial, error);
   }
 }
 
@@ -313,7 +313,7 @@ export async function restoreBackup(options: RestoreOptions, access: ArchiveAcce
     return { databasePath, keptAt, ...counts };
   } catch (error) {
     for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
-    throw error;
+    throw toWriteError(incoming, error);
   }
 }
 

@@ -12,7 +12,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
@@ -374,7 +374,7 @@ function writeReceipt(databasePath: string, receipt: Receipt, now: number): stri
     if (statSync(path, { throwIfNoEntry: false })) continue;
     const handle = openSync(path, "wx", 0o600);
     try {
-      writeSync(handle, `${JSON.stringify(receipt, null, 2)}\n`);
+      writeFileSync(handle, `${JSON.stringify(receipt, null, 2)}\n`);
       fsyncSync(handle);
     } finally {
       closeSync(handle);

@@ -16,7 +16,7 @@ import {
   readFileSync,
   realpathSync,
 } from "node:fs";
-import { readdirSync, renameSync, unlinkSync, writeSync } from "node:fs";
+import { readdirSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { EngineError } from "../model/errors.ts";
 import { isFileId } from "../model/ids.ts";
@@ -45,7 +45,7 @@ export class BlobFolder implements Blobs {
         0o600,
       );
       try {
-        for (let done = 0; done < content.byteLength;) done += writeSync(handle, content, done);
+        writeFileSync(handle, content);
         fsyncSync(handle);
       } finally {
         closeSync(handle);

@@ -5,7 +5,7 @@
  *
  * Invariant: a copy is recorded, and the record flushed, before its first byte is written.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { hidePassword, isServerAddress } from "../model/address.ts";
 import { toWriteError } from "../model/errors.ts";
@@ -49,7 +49,7 @@ export function recordCopy(databasePath: string, kind: CopyKind, copyPath: strin
     const handle = openSync(file, "a", 0o600);
     try {
       // In one write, and on a line of its own even if a crash cut the one before.
-      writeSync(handle, `${isNew ? "" : "\n"}${line}\n`);
+      writeFileSync(handle, `${isNew ? "" : "\n"}${line}\n`);
       fsyncSync(handle);
     } finally {
       closeSync(handle);

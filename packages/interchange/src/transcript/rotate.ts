@@ -14,10 +14,11 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { toWriteError } from "@lossless/core/doors";
 import { EngineError, POSITION_STEP } from "@lossless/core";
 import type { Engine, SessionRef, Settings } from "@lossless/core";
 import {
@@ -263,13 +264,7 @@ function replaceFile(
   const temporary = `${path}.${process.pid}.tmp`;
   const original = findFreeName(`${path}.rotated-${formatStamp(options.now ?? Date.now())}`);
   rmSync(temporary, { force: true });
-  const handle = openSync(temporary, "wx", before.mode & 0o777);
-  try {
-    writeSync(handle, next);
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  writeNew(temporary, before.mode & 0o777, next);
   const now = statSync(path);
   if (now.size !== before.size || now.mtimeMs !== before.mtimeMs || !readFileSync(path).equals(content)) {
     rmSync(temporary, { force: true });
@@ -285,6 +280,22 @@ function replaceFile(
   renameSync(temporary, path);
   flushPathSync(dirname(path));
   return options.keepsOriginal === false ? null : original;
+}
+
+/** All of it is on the disk, or nothing is there: what the disk cut short must not take the place of a session. */
+function writeNew(path: string, mode: number, content: Buffer): void {
+  try {
+    const handle = openSync(path, "wx", mode);
+    try {
+      writeFileSync(handle, content);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw toWriteError(path, error);
+  }
 }
 
 // ---- files that have grown too large
