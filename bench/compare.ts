@@ -134,7 +134,7 @@ interface Worktree extends Disposable {
   readonly path: string;
 }
 
-function openWorktree(commit: string): Worktree {
+export function openWorktree(commit: string): Worktree {
   const folder = makeTemporaryFolder("lossless-compare-");
   const path = folder.file("tree");
   git("worktree", "add", "--quiet", "--detach", path, commit);
