@@ -221,7 +221,8 @@ class Page {
         element: h(
           "section",
           { class: "view" },
-          h("p", { class: "faint" }, "Nothing is stored yet. lcm import stores transcripts."),
+          renderHead(TABS.find(([tab]) => tab === name)?.[1] ?? name),
+          h("p", { class: "empty" }, "Nothing is stored yet. lcm import stores transcripts."),
         ),
       });
     }
@@ -231,6 +232,7 @@ class Page {
   }
 
   #show(tab: string, view: View): void {
+    const isFirst = this.#view === null;
     this.#view?.close?.();
     this.#view = view;
     this.#tab = tab;
@@ -248,6 +250,8 @@ class Page {
       ),
     );
     fill(this.#main, view.element);
+    // What had the focus is gone with the view before; Tab goes on in this one, not at the top of the page.
+    if (!isFirst && document.activeElement === document.body) this.#main.focus({ preventScroll: true });
     void this.#goBack();
     // On a narrow screen the views are wider than it.
     this.#nav.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });

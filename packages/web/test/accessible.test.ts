@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { openSample } from "./archive.ts";
 import type { Site } from "./archive.ts";
-import { findBarriers, goAndWait, VIEWS } from "./browser.ts";
+import { findBarriers, goAndWait, LOOKS, VIEWS } from "./browser.ts";
 
 const chromium = findChromium();
 
@@ -24,12 +24,7 @@ describe.skipIf(chromium === null)("the sample, for everyone", () => {
     folder[Symbol.dispose]();
   });
 
-  describe.each([
-    ["light", 1280],
-    ["dark", 1280],
-    ["light", 390],
-    ["dark", 390],
-  ] as const)("%s, %d pixels wide", (colorScheme, width) => {
+  describe.each(LOOKS)("%s, %d pixels wide", (colorScheme, width) => {
     test("no barrier, nothing cut off, no error", async () => {
       const { page, context, troubles } = await openPage(browser, {
         viewport: { width, height: 800 },

@@ -94,6 +94,9 @@ function makeCoding(): object[] {
   ];
 }
 
+/** An archive that is there already, or an empty one. */
+export const openArchive = (database: string): Promise<Site> => serve(database, {}, () => Promise.resolve());
+
 export async function openSample(folder: string): Promise<Site> {
   return serve(join(folder, "lcm.db"), {}, async (writer) => {
     await importTranscript({ engine: writer, path: SAMPLE });

@@ -15,6 +15,12 @@ export const VIEWS = [
   "#/health",
 ] as const;
 
+/** A wide screen, a laptop and a phone. */
+export const LOOKS = [1440, 1024, 390].flatMap((width) => [
+  ["light", width] as const,
+  ["dark", width] as const,
+]);
+
 /** What says that a view has everything it shows. */
 const READY: Readonly<Record<string, string>> = {
   overview: ".growth .plot",
