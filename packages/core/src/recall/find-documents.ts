@@ -97,7 +97,7 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   if (seeds.ids.length + seeds.tied.count === 0) return { ...NOTHING, pending };
   const isMessage = kind === "message";
   const [candidates, named] = await Promise.all([
-    store.readCandidates({ kind, ...seeds, reach: isMessage ? NEIGHBOUR_REACH : 0, scope }),
+    store.readCandidates({ kind, ...seeds, reach: isMessage ? reachOf(query) : 0, scope }),
     isMessage ? findNamed(store, request, listings, total) : null,
   ]);
   await addTested(store, kind, sought, listings, candidates);
@@ -119,6 +119,10 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     pending,
   };
 }
+
+/** One keyword is asked for in documents that hold it; what stands beside them tells nothing more about it. */
+const reachOf = ({ isQuestion, terms, phrases }: Query): number =>
+  !isQuestion && terms.length + phrases.length === 1 ? 0 : NEIGHBOUR_REACH;
 
 /** What speakers said whom the question names. */
 async function findNamed(
