@@ -2,7 +2,7 @@
  * The measurements behind `docs/reliability.md`: one function per thing to prove. Each works on archives of its own and says what it counted
  * and whether that is what must be.
  */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { PROVIDERS, resolveSettings } from "@lossless/core";
 import type { Arrival, Complete, Engine, EngineEvent } from "@lossless/core";
 import { killWriters } from "@lossless/testkit/killed-writer.ts";
@@ -419,6 +419,9 @@ export const interchange: Measure = () =>
   withEngine(async (engine, folder) => {
     await importTranscript({ engine, path: SAMPLE });
     const again = await importTranscript({ engine, path: SAMPLE });
+    const copy = folder.file("renamed.jsonl");
+    copyFileSync(SAMPLE, copy);
+    const renamed = await importTranscript({ engine, path: copy });
     await engine.compact({ conversationId: 1, budgetTokens: 32_000 });
     const [out, back] = [folder.file("out.lcmx"), folder.file("back.lcmx")];
     const second = folder.file("second.db");
@@ -429,7 +432,7 @@ export const interchange: Measure = () =>
     await exportConversations({ database: second, format: "archive", out: back });
     const isSame = readFileSync(out).equals(readFileSync(back));
     return {
-      found: `second import of a transcript: ${again.imported} new; of an archive: ${twice.imported} new; exported again: ${isSame ? "the same bytes" : "other bytes"}`,
-      holds: again.imported === 0 && twice.imported === 0 && isSame,
+      found: `second import of a transcript: ${again.imported} new; of a renamed copy: ${renamed.imported} new; of an archive: ${twice.imported} new; exported again: ${isSame ? "the same bytes" : "other bytes"}`,
+      holds: again.imported === 0 && renamed.imported === 0 && twice.imported === 0 && isSame,
     };
   });
