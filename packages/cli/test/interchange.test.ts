@@ -1,5 +1,5 @@
 /** `lcm export` and `lcm import` of what it wrote. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope } from "./support.ts";
@@ -39,6 +39,34 @@ test("an archive moves to another database and back, byte for byte", async () =>
   const refused = await run(["export", "--out", at("b.lcmx"), "--db", at("b.db")]);
   expect(refused.status).toBe(2);
   expect(refused.stderr).toContain("it exists");
+});
+
+test("an export never replaces the archive it reads, finds every conversation it is asked for, and takes no option in vain", async () => {
+  const { at } = prepare();
+  await run(["import", at("chat.jsonl"), "--db", at("a.db")]);
+  linkSync(at("a.db"), at("second-name.html"));
+  const before = readFileSync(at("a.db"));
+  const page = ["--db", at("a.db"), "--format", "html", "--apply", "--force", "--out"];
+  for (const out of ["a.db", "a.db-wal", "second-name.html"]) {
+    const refused = await run(["export", ...page, at(out)]);
+    expect([refused.status, refused.stderr.includes("belongs to the archive")]).toEqual([2, true]);
+  }
+  const archive = await run(["export", "--db", at("a.db"), "--force", "--out", at("a.db")]);
+  expect(archive.status).toBe(2);
+  expect(readFileSync(at("a.db")).equals(before)).toBe(true);
+  const absent = await run(["export", ...page, at("none.html"), "--conversation", "99"]);
+  expect([absent.status, existsSync(at("none.html"))]).toEqual([3, false]);
+  const vain = await run([
+    "export",
+    "--db",
+    at("a.db"),
+    "--format",
+    "markdown",
+    "--apply",
+    "--out",
+    at("a.md"),
+  ]);
+  expect([vain.status, existsSync(at("a.md"))]).toEqual([2, false]);
 });
 
 test("every other format is written, and the documented database is read back", async () => {

@@ -3,8 +3,8 @@
  * a move works on rows and not through the engine's verbs; agents may go on using the archive meanwhile.
  */
 
-import { copyFileSync, existsSync, linkSync, mkdirSync, rmSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { copyFileSync, existsSync, linkSync, mkdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
 
 import { EngineError, makeImportId, settleAddress } from "@lossless/core";
 import type { Settings } from "@lossless/core";
@@ -56,6 +56,7 @@ export async function exportConversations(
   openStore: OpenStore,
 ): Promise<ExportResult & Partial<PageResult>> {
   const { format, out, overwrite = false } = request;
+  refuseOwnFiles(request);
   if (format !== "remnic" && !overwrite && existsSync(out)) {
     throw new EngineError("usage", `cannot write ${out}: it exists`, {
       hint: "name another file, or say that it may be replaced",
@@ -81,6 +82,31 @@ export async function exportConversations(
   } finally {
     await store.close();
   }
+}
+
+/** An export never takes the place of the archive it reads, by whatever name: the loss could not be undone. */
+function refuseOwnFiles(request: ExportRequest): void {
+  const { database, out } = request;
+  const address = parseAddress(database);
+  if (address.kind !== "sqlite") return;
+  const own = ["", "-wal", "-shm", ".copies"].map((ending) => `${address.path}${ending}`);
+  const isOwn = own.some((path) => isSameFile(path, out)) || isBelow(filesOf(request), out);
+  if (isOwn)
+    throw new EngineError("usage", `cannot write ${out}: it belongs to the archive that is exported`, {
+      hint: "name another file",
+    });
+}
+
+function isSameFile(one: string, other: string): boolean {
+  if (resolve(one) === resolve(other)) return true;
+  const [first, second] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return first !== undefined && first.ino === second?.ino && first.dev === second.dev;
+}
+
+function isBelow(folder: string, path: string): boolean {
+  const parent = dirname(resolve(path));
+  if (!existsSync(folder) || !existsSync(parent)) return false;
+  return `${realpathSync(parent)}${sep}`.startsWith(`${realpathSync(folder)}${sep}`);
 }
 
 export type HistoryKind = "archive" | "lossless-claw";

@@ -5,7 +5,7 @@
 
 import { createHash } from "node:crypto";
 
-import { must } from "@lossless/core";
+import { EngineError, must } from "@lossless/core";
 import type { ListedConversation, MoveChoice, MovedRow, Snapshot, Store } from "@lossless/core/ports";
 
 import { ARCHIVE_VERSION, renderRecord, type ArchiveRecord } from "./archive-records.ts";
@@ -59,7 +59,10 @@ export async function chooseConversations(
     ];
     return sessionFilter.some((wanted) => names.includes(wanted));
   };
-  return (await store.listMoved(choice)).filter(isWanted);
+  const found = await store.listMoved(choice);
+  const missing = choice.conversationIds?.find((id) => !found.some((one) => one.conversationId === id));
+  if (missing !== undefined) throw new EngineError("not_found", `cannot find conversation ${missing}`);
+  return found.filter(isWanted);
 }
 
 /** Writes an archive; compressed with zstd when the path ends in `.zst`. */

@@ -67,7 +67,7 @@ export function splitFences(text: string): TextBlock[] {
     kept = [];
   };
   for (const line of text.split("\n")) {
-    const [, mark = "", language = ""] = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/.exec(line) ?? [];
+    const [, mark = "", language = ""] = /^ {0,3}(`{3,}(?!.*`)|~{3,})\s*([\w+#.-]*)/.exec(line) ?? [];
     if (fence === null && mark !== "") {
       flush();
       fence = { mark, language };

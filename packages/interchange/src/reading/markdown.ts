@@ -12,10 +12,23 @@ import type { Markup, MarkupElement } from "./markup.ts";
 
 /** Longer texts are shown as they are: taking Markdown apart is not linear for every text. */
 const MAX_MARKDOWN = 20_000;
+/** So are texts with more signs of Markdown in one paragraph, with a longer word, or with more levels: those take seconds, or the whole stack. */
+const MAX_SIGNS = 600;
+const LONG_WORD = /\S{1500}/u;
+const DEEP_LINE = /^[ \t]*(?:(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))[ \t]*){50}/mu;
 
-/** Markdown, or running text and fenced code where it is too long for that. */
+function isHeavy(text: string): boolean {
+  if (text.length > MAX_MARKDOWN) return true;
+  const running = splitFences(text).flatMap((block) => (block.kind === "text" ? [block.text] : []));
+  if (running.some((block) => LONG_WORD.test(block) || DEEP_LINE.test(block))) return true;
+  return running
+    .flatMap((block) => block.split(/\n[ \t]*\n/u))
+    .some((paragraph) => (paragraph.match(/[*_~[\]`<]/gu)?.length ?? 0) > MAX_SIGNS);
+}
+
+/** Markdown, or running text and fenced code where that would take too long. */
 export function markUpText(text: string, mark: RegExp | null = null): MarkupElement[] {
-  if (text.length <= MAX_MARKDOWN)
+  if (!isHeavy(text))
     return [
       el("div", { class: "markdown" }, ...renderTokens(lexer(text, { gfm: true, breaks: true }), mark)),
     ];

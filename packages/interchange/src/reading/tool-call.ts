@@ -43,12 +43,16 @@ export function readCall(block: unknown): ReadableCall | null {
   return { line: readLine(found), diff: readDiff(found) };
 }
 
-function findArguments(block: unknown): Arguments | null {
+/** Arguments lie a few levels deep; a block that goes on is no call. */
+const MAX_LEVELS = 8;
+
+function findArguments(block: unknown, levels = MAX_LEVELS): Arguments | null {
   const value = typeof block === "string" ? parse(block) : block;
   if (!isObject(value)) return null;
+  if (levels === 0) return value;
   for (const name of ["input", "arguments", "args", "parameters", "function", "functionCall", "toolCall"]) {
     const inner = value[name];
-    const found = isObject(inner) || typeof inner === "string" ? findArguments(inner) : null;
+    const found = isObject(inner) || typeof inner === "string" ? findArguments(inner, levels - 1) : null;
     if (found !== null) return found;
   }
   return value;

@@ -103,7 +103,7 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
   });
 }
 
-function checkOptions({ dryRun, apply, format }: ExportOptions): void {
+function checkOptions({ dryRun, apply, format, redact, housekeeping }: ExportOptions): void {
   if (dryRun && apply)
     throw usageError("cannot run lcm export with --dry-run and --apply", "Give one of them");
   if (dryRun && format !== "remnic" && format !== "html") {
@@ -112,6 +112,15 @@ function checkOptions({ dryRun, apply, format }: ExportOptions): void {
       "Leave --dry-run out; an export changes nothing",
     );
   }
+  // Whoever gives one of them to another format believes that it redacts.
+  const [name] = [apply && "--apply", !redact && "--no-redact", !housekeeping && "--no-housekeeping"].filter(
+    (given) => typeof given === "string",
+  );
+  if (format !== "html" && name !== undefined)
+    throw usageError(
+      `cannot run lcm export ${name} for ${format}: only html redacts, and is written with --apply`,
+      `Leave ${name} out, or add --format html`,
+    );
 }
 
 function renderReport(report: ExportResult, dryRun: boolean): string {
