@@ -36,8 +36,10 @@ export type { ExportResult } from "./archive/export-archive.ts";
 export type { PageResult } from "./page/export-page.ts";
 
 // Session files of hosts
-export { findSessionFiles, rotateSessionFile, sweepSessionFiles } from "./transcript/rotate.ts";
-export type { RotateOptions, RotateResult, SweepOptions, SweepTally } from "./transcript/rotate.ts";
+export { rotateSessionFile } from "./transcript/rotate.ts";
+export type { RotateOptions, RotateResult } from "./transcript/rotate.ts";
+export { findSessionFiles, sweepSessionFiles } from "./transcript/sweep-files.ts";
+export type { SweepOptions, SweepTally } from "./transcript/sweep-files.ts";
 
 // Databases of the documented schema
 export { adoptDocumentedDatabase, isDocumentedDatabase } from "./documented/adopt.ts";

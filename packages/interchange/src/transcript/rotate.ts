@@ -16,11 +16,10 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { readdir } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { dirname } from "node:path";
 import { toWriteError } from "@lossless/core/doors";
 import { EngineError, POSITION_STEP } from "@lossless/core";
-import type { Engine, SessionRef, Settings } from "@lossless/core";
+import type { Engine, SessionRef } from "@lossless/core";
 import {
   type JsonObject,
   findFreeName,
@@ -296,135 +295,4 @@ function writeNew(path: string, mode: number, content: Buffer): void {
     rmSync(path, { force: true });
     throw toWriteError(path, error);
   }
-}
-
-// ---- files that have grown too large
-
-export interface SweepOptions {
-  readonly engine: Engine;
-  readonly files: readonly string[];
-  readonly phase: "startup" | "runtime";
-  readonly settings: Settings;
-  readonly databasePath: string;
-  readonly filesDir: string;
-  readonly owner?: string;
-  readonly log: (line: string) => void;
-  readonly now?: () => number;
-}
-
-export interface SweepTally {
-  readonly scanned: number;
-  readonly eligible: number;
-  readonly rotated: number;
-  readonly warned: number;
-  readonly skipped: number;
-  readonly bytesRemoved: number;
-}
-
-/** The session files below a folder; none when there is no such folder. */
-export async function findSessionFiles(folder: string): Promise<string[]> {
-  try {
-    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-    return entries
-      .filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"))
-      .map((entry) => resolve(join(entry.parentPath, entry.name)))
-      .toSorted();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
-}
-
-/**
- * Looks at session files and does what the settings ask for: warns, unless they ask for rotation. Never throws for one file. Null when
- * they ask for nothing.
- */
-export async function sweepSessionFiles(
-  options: SweepOptions,
-  access: ArchiveAccess,
-): Promise<SweepTally | null> {
-  const { settings, phase, files, log } = options;
-  const rules = settings.autoRotateSessionFiles;
-  const mode = rules[phase];
-  if (!rules.enabled || mode === "off") return null;
-  const now = options.now ?? Date.now;
-  const startedAt = now();
-  const tally = { scanned: 0, eligible: 0, rotated: 0, warned: 0, skipped: 0, bytesRemoved: 0 };
-  let backup = rules.createBackups
-    ? { databasePath: options.databasePath, filesDir: options.filesDir }
-    : undefined;
-  for (const path of files) {
-    tally.scanned += 1;
-    const sizeBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-    if (sizeBytes <= rules.sizeBytes) {
-      tally.skipped += 1;
-      continue;
-    }
-    tally.eligible += 1;
-    const facts = { phase, sessionFile: path, sizeBytes, thresholdBytes: rules.sizeBytes };
-    if (mode === "warn") {
-      tally.warned += 1;
-      log(renderLog({ ...facts, action: "warn", reason: "larger than the threshold" }));
-      continue;
-    }
-    const fileStartedAt = now();
-    try {
-      const report = await rotateSessionFile(
-        {
-          engine: options.engine,
-          path,
-          freshTailCount: settings.freshTailCount,
-          dryRun: false,
-          databasePath: options.databasePath,
-          owner: options.owner,
-          backup,
-        },
-        access,
-      );
-      // One backup is enough for a batch.
-      if (report.backupPath !== null) backup = undefined;
-      tally.rotated += 1;
-      tally.bytesRemoved += report.bytesRemoved;
-      const {
-        sessionId,
-        bytesRemoved,
-        preservedTailMessageCount,
-        backupPath,
-        newSizeBytes: checkpointSize,
-      } = report;
-      const durationMs = now() - fileStartedAt;
-      log(
-        renderLog({
-          ...facts,
-          action: "rotate",
-          sessionId,
-          durationMs,
-          backupPath,
-          bytesRemoved,
-          preservedTailMessageCount,
-          checkpointSize,
-        }),
-      );
-    } catch (error) {
-      tally.warned += 1;
-      log(
-        renderLog({
-          ...facts,
-          action: "warn",
-          error: error instanceof Error ? error.message : String(error),
-        }),
-      );
-    }
-  }
-  if (phase === "startup")
-    log(renderLog({ phase, action: "summary", ...tally, durationMs: now() - startedAt }));
-  return tally;
-}
-
-function renderLog(facts: Readonly<Record<string, string | number | null>>): string {
-  const words = Object.entries(facts).map(
-    ([key, value]) =>
-      `${key}=${typeof value === "string" ? JSON.stringify(value).replace(/^"([\w./:-]+)"$/, "$1") : value}`,
-  );
-  return `[lcm] auto-rotate: ${words.join(" ")}`;
 }
