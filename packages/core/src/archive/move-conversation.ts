@@ -21,7 +21,7 @@ import { describeSession } from "./placement.ts";
 import { flush, flushIfLong, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
 import { Pages } from "./pages.ts";
-import type { RunRow, SummarySpan } from "./reads.ts";
+import type { HeadRow, RunRow, SummarySpan } from "./reads.ts";
 import { addSummary, describeMoved, total } from "./summary.ts";
 import type { Row } from "./tables.ts";
 
@@ -113,62 +113,93 @@ export function* planOpenMoved(
   now: number,
   follows = false,
 ): Plan<OpenMovedResult> {
-  const changes = new Changes();
-  const { owner, sessionKey, sessionId, createdAt, placements } = moved;
-  const [same, active, sessions, [id = 0], sessionIds] = yield* together(
+  const { owner, sessionKey, createdAt, placements } = moved;
+  const names = placements.map(({ sessionId }) => sessionId);
+  const [same, active, sessions, [conversationId = 0], sessionIds] = yield* together(
     read.conversationsBegun(owner, sessionKey, createdAt),
     read.active(owner, sessionKey),
-    read.sessions(
-      owner,
-      placements.map((placement) => placement.sessionId),
-    ),
+    read.sessions(owner, names),
     read.ids("conversations", 1),
-    read.ids("sessions", placements.length),
+    read.ids("sessions", names.length),
   );
+  const changes = new Changes();
+  const opened = new OpenedSessions(changes, owner, sessions, sessionIds);
   const known = nth === null ? undefined : same[nth];
-  const refs = new Map(sessions.map((row) => [row.session_id, row.session_ref]));
-  const free = sessionIds.values();
-  const openSession = (name: string): number => {
-    const found = refs.get(name);
-    if (found !== undefined) return found;
-    const ref = must(free.next().value, "a number of sessions");
-    refs.set(name, ref);
-    changes.insert("sessions", describeSession(ref, owner, name));
-    return ref;
-  };
   if (known) {
-    const { conversation_id: conversationId, head_seq: rows } = known;
-    if (follows) {
-      const isOther = active !== null && active.conversation_id !== conversationId;
-      if (isOther && moved.archivedAt === null)
-        return changes.done({ kind: "conflict", reason: "another conversation of its family is active" });
-      const reason = yield* follow(changes, conversationId, moved, openSession);
-      if (reason !== null) return new Changes().done({ kind: "conflict", reason });
-    }
-    return changes.done({ kind: "opened", conversationId, rows, archivedInstead: false });
+    const { conversation_id: id, head_seq: rows } = known;
+    const reason = follows ? yield* follow(changes, id, moved, { active, opened }) : null;
+    if (reason !== null) return refuse(reason);
+    return changes.done({ kind: "opened", conversationId: id, rows, archivedInstead: false });
   }
-  const reason = yield* findConflict(moved, refs);
-  if (reason !== null) return changes.done({ kind: "conflict", reason });
-  const isTaken = moved.archivedAt === null && active !== null;
+  const reason = yield* findConflict(moved, opened.refs);
+  if (reason !== null) return refuse(reason);
+  const archivedInstead = moved.archivedAt === null && active !== null;
+  const archived = archivedInstead ? { archived_at: now, archive_cause: "import" } : describeArchived(moved);
+  addConversation(changes, conversationId, { ...moved, archived }, opened);
+  return changes.done({ kind: "opened", conversationId, rows: 0, archivedInstead });
+}
+
+const refuse = (reason: string) => new Changes().done<OpenMovedResult>({ kind: "conflict", reason });
+
+/** The sessions of a conversation, those that are not there yet made when they are asked for. */
+class OpenedSessions {
+  readonly refs: Map<string, number>;
+  readonly #changes: Changes;
+  readonly #owner: string;
+  readonly #free: Iterator<number>;
+
+  constructor(
+    changes: Changes,
+    owner: string,
+    known: readonly Pick<Row<"sessions">, "session_id" | "session_ref">[],
+    free: readonly number[],
+  ) {
+    this.#changes = changes;
+    this.#owner = owner;
+    this.refs = new Map(known.map((row) => [row.session_id, row.session_ref]));
+    this.#free = free.values();
+  }
+
+  open(name: string): number {
+    const found = this.refs.get(name);
+    if (found !== undefined) return found;
+    const ref = must(this.#free.next().value as number | undefined, "a number of sessions");
+    this.refs.set(name, ref);
+    this.#changes.insert("sessions", describeSession(ref, this.#owner, name));
+    return ref;
+  }
+}
+
+const describeArchived = ({
+  archivedAt,
+  archiveCause,
+}: MovedConversation): Pick<Row<"conversations">, "archived_at" | "archive_cause"> => ({
+  archived_at: archivedAt,
+  archive_cause: archiveCause,
+});
+
+function addConversation(
+  changes: Changes,
+  conversationId: number,
+  moved: MovedConversation & { readonly archived: ReturnType<typeof describeArchived> },
+  sessions: OpenedSessions,
+): void {
+  const { owner, sessionKey, sessionId, createdAt, placements, archived } = moved;
   const session = { owner, key: sessionKey, id: sessionId };
   changes.insert("conversations", {
-    ...describeConversation(id, session, createdAt, null),
-    archived_at: isTaken ? now : moved.archivedAt,
-    archive_cause: isTaken ? "import" : moved.archiveCause,
+    ...describeConversation(conversationId, session, createdAt, null),
+    ...archived,
     ...pickOrigin(moved),
     ...fromLabels(moved),
-    head_chain: chainGenesis({ conversationId: id, owner, sessionKey, createdAt }),
+    head_chain: chainGenesis({ conversationId, owner, sessionKey, createdAt }),
   });
-  for (const { sessionId: name, start, base } of placements) {
-    const session_ref = openSession(name);
+  for (const { sessionId: name, start, base } of placements)
     changes.insert("placements", {
-      session_ref,
+      session_ref: sessions.open(name),
       start_position: start,
-      conversation_id: id,
+      conversation_id: conversationId,
       base_position: base,
     });
-  }
-  return changes.done({ kind: "opened", conversationId: id, rows: 0, archivedInstead: isTaken });
 }
 
 /** What is known about a conversation becomes what it is in the other archive. A reason why it cannot, or null. */
@@ -176,14 +207,16 @@ function* follow(
   changes: Changes,
   conversationId: number,
   moved: MovedConversation,
-  openSession: (name: string) => number,
+  { active, opened }: { readonly active: HeadRow | null; readonly opened: OpenedSessions },
 ): Asking<string | null> {
-  const { owner, sessionKey: key, sessionId: session_id, archivedAt, archiveCause, placements } = moved;
+  const { owner, sessionKey: key, sessionId: session_id, archivedAt, placements } = moved;
+  if (active !== null && active.conversation_id !== conversationId && archivedAt === null)
+    return "another conversation of its family is active";
   const places = yield* together(
     ...placements.map(({ sessionId: id }) => read.placements({ owner, key, id })),
   );
   for (const [i, { sessionId, start, base }] of placements.entries()) {
-    const session_ref = openSession(sessionId);
+    const session_ref = opened.open(sessionId);
     const there = places[i]?.placements.find((row) => row.start_position === start);
     if (there && there.conversation_id !== conversationId)
       return `session ${sessionId} is already stored, in conversation ${there.conversation_id}`;
@@ -191,8 +224,7 @@ function* follow(
     if (there) changes.update("placements", { session_ref, start_position: start }, place);
     else changes.insert("placements", { session_ref, start_position: start, ...place });
   }
-  const archived = { archived_at: archivedAt, archive_cause: archiveCause };
-  const facts = { session_id, ...archived, ...pickOrigin(moved), ...fromLabels(moved) };
+  const facts = { session_id, ...describeArchived(moved), ...pickOrigin(moved), ...fromLabels(moved) };
   changes.update("conversations", { conversation_id: conversationId }, facts);
   return null;
 }
