@@ -88,7 +88,7 @@ class Sweep {
     const facts = { sessionFile: path, sizeBytes, thresholdBytes };
     if (mode === "warn") return this.#warn({ ...facts, reason: "larger than the threshold" });
     try {
-      this.#log({ action: "rotate", ...facts, ...(await this.#rotate(path)) });
+      this.#log({ ...facts, action: "rotate", ...(await this.#rotate(path)) });
     } catch (error) {
       this.#warn({ ...facts, error: error instanceof Error ? error.message : String(error) });
     }
@@ -126,7 +126,7 @@ class Sweep {
 
   #warn(facts: LogFacts): void {
     this.#tally.warned += 1;
-    this.#log({ action: "warn", ...facts });
+    this.#log({ ...facts, action: "warn" });
   }
 
   #log(facts: LogFacts): void {
