@@ -100,7 +100,7 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     store.readCandidates({ kind, ...seeds, reach: isMessage ? reachOf(query) : 0, scope }),
     isMessage ? findNamed(store, request, listings, total) : null,
   ]);
-  await addTested(store, kind, sought, listings, candidates);
+  if (!isSettled(query, whole, listings)) await addTested(store, kind, sought, listings, candidates);
   const others = named === null ? undefined : findOthers(query, named, candidates);
   const question = { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion, others };
   const first = rankCandidates(question, candidates, total);
@@ -120,9 +120,18 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   };
 }
 
-/** One keyword is asked for in documents that hold it; what stands beside them tells nothing more about it. */
-const reachOf = ({ isQuestion, terms, phrases }: Query): number =>
-  !isQuestion && terms.length + phrases.length === 1 ? 0 : NEIGHBOUR_REACH;
+/** A word, an identifier or a phrase: whatever holds it holds all that was asked for. */
+const isOneThing = ({ isQuestion, terms, phrases }: Query): boolean =>
+  !isQuestion && terms.length + phrases.length === 1;
+
+/** What stands beside a document tells nothing more about the one thing that it holds. */
+const reachOf = (query: Query): number => (isOneThing(query) ? 0 : NEIGHBOUR_REACH);
+
+/** Every document that holds the one thing is listed, so it does not matter where the common words it is made of stand. */
+const isSettled = (query: Query, clues: readonly QueryClue[], listings: Listings): boolean =>
+  isOneThing(query) &&
+  clues.every((clue) => !clue.required || listingOf(listings, clue).listedFrom === null) &&
+  clues.some((clue) => clue.required && listingOf(listings, clue).ids.length > 0);
 
 /** What speakers said whom the question names. */
 async function findNamed(

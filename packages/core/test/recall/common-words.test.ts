@@ -17,7 +17,7 @@ async function search(pattern: string) {
   const store = openMemoryStore(deriveMessage);
   const engine = createLocalEngine({ store, settings: resolveSettings({ env: {} }).settings });
   const messages = Array.from({ length: MESSAGES }, (_, at) =>
-    say(`e${at}`, "user", `the pump runs${at === 5 ? ", and the zeppelin lands" : ""}`, at),
+    say(`e${at}`, "user", `${at === 5 ? "the pump runs, and the zeppelin lands" : "the runs of a pump"}`, at),
   );
   await engine.ingest({ session: main, messages });
   await engine.flushIndex();
@@ -54,4 +54,11 @@ test("of a common word alone hardly anything is looked up: its newest documents 
   expect(few.isExact).toBe(false);
   // Neighbours of the oldest document that is listed.
   expect(tested.flat().length).toBeLessThan(COMMON_ABOVE);
+});
+
+test("of a phrase that is listed whole, its common words are not looked up, and all that hold it are complete", async () => {
+  const { few, all, tested } = await search('"pump runs"');
+  expect(few.complete).toEqual([6]);
+  expect(few.complete).toEqual(all.complete);
+  expect(tested).toEqual([]);
 });
