@@ -62,6 +62,8 @@ class Page {
   #conversationId: number | null = null;
   #tab = "overview";
   readonly #headings = new Map<number, string>();
+  /** Whether the last thing that was done was done with a key. */
+  #isByKeyboard = false;
   /** Read when the page was opened; good for the first view only. */
   #known: Overview | null = null;
 
@@ -119,6 +121,8 @@ class Page {
     }
     this.#picker.addEventListener("change", () => this.#pick(Number(this.#picker.value)));
     window.addEventListener("hashchange", () => void this.#route());
+    document.addEventListener("keydown", () => (this.#isByKeyboard = true), true);
+    document.addEventListener("pointerdown", () => (this.#isByKeyboard = false), true);
     document.addEventListener("keydown", (event) => this.#press(event));
     const remember = debounce(
       () => history.replaceState({ ...history.state, top: this.#main.scrollTop }, ""),
@@ -232,7 +236,6 @@ class Page {
   }
 
   #show(tab: string, view: View): void {
-    const isFirst = this.#view === null;
     this.#view?.close?.();
     this.#view = view;
     this.#tab = tab;
@@ -251,7 +254,8 @@ class Page {
     );
     fill(this.#main, view.element);
     // What had the focus is gone with the view before; Tab goes on in this one, not at the top of the page.
-    if (!isFirst && document.activeElement === document.body) this.#main.focus({ preventScroll: true });
+    if (this.#isByKeyboard && document.activeElement === document.body)
+      this.#main.focus({ preventScroll: true });
     void this.#goBack();
     // On a narrow screen the views are wider than it.
     this.#nav.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
