@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { commandsFor, createRunner, makeFolder } from "./support.ts";
@@ -56,6 +56,32 @@ test("says what was never tried", async () => {
   }
   expect(await text("setup", "codex", "--apply")).toContain("type /hooks, and trust");
   await text("setup", "codex", "--remove", "--apply");
+});
+
+test("names scripts instead of printing them, unless asked, and leaves no folder after the last agent", async () => {
+  const before = readdirSync(folder.path, { recursive: true });
+  const shown = await text("setup", "claude-code");
+  expect(shown).toMatch(/Would create .*\.sh \(\d+ lines\)/);
+  expect(shown).not.toContain("ritten by lcm setup");
+  expect(await text("setup", "claude-code", "--full")).toContain("ritten by lcm setup");
+  await text("setup", "claude-code", "codex", "gemini", "--apply");
+  for (const agent of ["claude-code", "codex", "gemini"]) await text("setup", agent, "--remove", "--apply");
+  expect(readdirSync(folder.path, { recursive: true })).toEqual(before);
+});
+
+test("a file that cannot be read keeps only its own agent", async () => {
+  await text("setup", "codex", "gemini", "--apply");
+  const broken = join(folder.path, ".gemini", "settings.json");
+  const written = readFileSync(broken, "utf8");
+  writeFileSync(broken, "{ broken");
+  const removed = await lcm("setup", "--remove", "--apply");
+  expect(removed.status).toBe(2);
+  expect(removed.stdout.toString("utf8")).toContain("gemini: nothing was removed: cannot");
+  expect(existsSync(join(folder.path, ".codex"))).toBe(false);
+  expect(readFileSync(broken, "utf8")).toBe("{ broken");
+  writeFileSync(broken, written);
+  await text("setup", "gemini", "--remove", "--apply");
+  expect(existsSync(broken)).toBe(false);
 });
 
 const SECRET = "sk-do-not-show";

@@ -4,11 +4,12 @@
  * Invariants: a file that nobody changed since is given back byte for byte; otherwise only our entries are taken out. Doing it twice changes
  * nothing. No file is written but those that the plan names, and the record of what was done, beside the database.
  */
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
+import { sep } from "node:path";
 import { EngineError } from "@lossless/core";
 import { addEntry, isEmptyJson, removeEntry, type Entry, type JsonEntry } from "./entries.ts";
 import { hashText, listMissingFolders, readIfThere, removeIfEmpty, replaceFile } from "./files.ts";
-import { listFiles, type HostFile, type SetupRequest } from "./hosts.ts";
+import { listFiles, SETUP_AGENTS, type HostFile, type SetupRequest } from "./hosts.ts";
 import { dropRecord, readRecord, writeRecord, type FileRecord, type SetupRecord } from "./record.ts";
 
 /** One file, as it is and as it would be; null when there is none. */
@@ -115,7 +116,20 @@ export function applySetup(request: SetupRequest, edits: readonly SetupEdit[], i
   }
   if (!isRemoval) return;
   removeIfEmpty(record.folders);
+  handOver(request, record.folders.filter(existsSync));
   dropRecord(request);
+}
+
+/** A folder that was made for one agent and is still used for others goes with the last of them. */
+function handOver(request: SetupRequest, folders: readonly string[]): void {
+  for (const agent of SETUP_AGENTS.filter((other) => other !== request.agent)) {
+    const other = { ...request, agent };
+    const record = readRecord(other);
+    const paths = Object.keys(record.files);
+    const used = folders.filter((folder) => paths.some((path) => path.startsWith(folder + sep)));
+    if (used.length > 0)
+      writeRecord(other, { ...record, folders: [...new Set([...record.folders, ...used])] });
+  }
 }
 
 function addToRecord(request: SetupRequest, record: SetupRecord, edits: readonly SetupEdit[]): SetupRecord {

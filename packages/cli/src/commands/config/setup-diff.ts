@@ -4,7 +4,17 @@ import type { SetupEdit } from "@lossless/agents";
 import { diffLines, renderDiff } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 
-export function renderEdit({ path, before, after, steps, left }: SetupEdit, isApplied: boolean): string {
+/** Files of our own, which are written in one step, are named and not printed when they have more lines than this. */
+const SHOWN_LINES = 20;
+
+export interface EditDisplay {
+  readonly isApplied: boolean;
+  /** Whole scripts and skills, not only their number of lines. */
+  readonly isFull?: boolean | undefined;
+}
+
+export function renderEdit(edit: SetupEdit, { isApplied, isFull = false }: EditDisplay): string {
+  const { path, before, after, steps, left } = edit;
   const notes = left.map((what) =>
     style.warning(`${what} in ${path} is yours, or was changed: left as it is.`),
   );
@@ -15,7 +25,12 @@ export function renderEdit({ path, before, after, steps, left }: SetupEdit, isAp
     const lines = diffLines(...cutSame(maskSecrets(from), maskSecrets(to)));
     return renderDiff(lines.filter(isTold), { gone: style.bad, new: style.good });
   });
-  return [`${isApplied ? done : `Would ${verb}`} ${style.name(path)}`, ...diff, ...notes].join("\n");
+  const head = `${isApplied ? done : `Would ${verb}`} ${style.name(path)}`;
+  const lines = (before ?? after ?? "").trimEnd().split("\n").length;
+  const isWhole = before === null || after === null;
+  if (isWhole && !isFull && lines > SHOWN_LINES && steps.length === 1)
+    return [`${head} (${lines} lines)`, ...notes].join("\n");
+  return [head, ...diff, ...notes].join("\n");
 }
 
 /** An empty text has one empty line. */

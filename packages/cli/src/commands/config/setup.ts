@@ -3,7 +3,9 @@
  * it is a dry run unless `--apply`.
  */
 import type { Command } from "commander";
-import { settleAddress } from "@lossless/core";
+import { EngineError, settleAddress } from "@lossless/core";
+import { describeFailure } from "@lossless/core/doors";
+import type { Failure } from "@lossless/core/doors";
 import { Argument, Option } from "commander";
 import { homedir } from "node:os";
 import type { DetectedAgent, SetupAgent, SetupEdit, SetupRequest } from "@lossless/agents";
@@ -22,6 +24,7 @@ interface Options extends GlobalOptions {
   readonly remove?: boolean;
   readonly captureOwner?: string;
   readonly redact?: boolean;
+  readonly full?: boolean;
 }
 
 /** Named here, because the package of the agents is loaded only when one is set up; a missing one does not compile. */
@@ -46,6 +49,7 @@ export function defineSetup(program: Command): void {
     )
     .option("--apply", "make the changes without asking")
     .option("--remove", "undo them")
+    .option("--full", "print scripts and skills in full, not only their number of lines")
     .addOption(
       new Option(
         "--capture-owner <name>",
@@ -76,7 +80,8 @@ restart bundle to the model after a compaction; a skill; and for Claude Code a s
 
 What changes is shown first. On a terminal it asks; otherwise nothing is written without --apply. The files as they were
 are kept beside the database, readable only by you. --remove gives each back byte for byte if nobody else changed it
-since, and otherwise takes out only our entries. Close the agent first: it may write the same files. Storing sessions is
+since, and otherwise takes out only our entries. A file that cannot be read does not keep the other agents from being
+removed: it is named at the end, and the status says so. Close the agent first: it may write the same files. Storing sessions is
 what lcm watch does.`,
   );
   addExamples(command, [
@@ -91,6 +96,8 @@ what lcm watch does.`,
 interface Plan {
   readonly request: SetupRequest;
   readonly edits: readonly SetupEdit[];
+  /** Why nothing can be done for this agent. */
+  readonly failure: Failure | null;
 }
 
 type Base = Omit<SetupRequest, "agent">;
@@ -115,18 +122,36 @@ async function runSetup(
   const found = setup.detectAgents(base);
   if (named.length === 0 && !isAsking && !apply && !remove) return printFound(invocation, found);
   const agents = named.length > 0 ? named : await chooseAgents(found, isAsking && !remove, remove);
-  const plans: Plan[] = agents.map((agent) => {
+  // Removing goes on with the other agents; setting up does all or nothing.
+  const attempt = <T>(work: () => T): T | Failure => {
+    if (!remove) return work();
+    try {
+      return work();
+    } catch (error) {
+      if (error instanceof EngineError) return describeFailure(error);
+      throw error;
+    }
+  };
+  let plans = agents.map((agent): Plan => {
     const request = { ...base, agent };
-    return { request, edits: remove ? setup.planRemoval(request) : setup.planSetup(request) };
+    const edits = attempt(() => (remove ? setup.planRemoval(request) : setup.planSetup(request)));
+    return "code" in edits ? { request, edits: [], failure: edits } : { request, edits, failure: null };
   });
-  const isAgreed = apply || (isAsking && (await agree(plans)));
-  if (isAgreed) for (const { request, edits } of plans) setup.applySetup(request, edits, remove);
+  const isAgreed = apply || (isAsking && (await agree(plans, options.full)));
+  if (isAgreed)
+    plans = plans.map((plan) => {
+      if (plan.failure !== null) return plan;
+      const failure = attempt(() => setup.applySetup(plan.request, plan.edits, remove));
+      return failure === undefined ? plan : { ...plan, failure };
+    });
   const isRefused = isAsking && !isAgreed;
   const set = remove || isRefused ? [] : await chooseSettings(invocation, options, { isAsking, isAgreed });
   const notes = plans.flatMap(({ request }) =>
     isAgreed && !remove ? setup.listNotes(request.agent).map((note) => `${request.agent}: ${note}`) : [],
   );
-  await printPlans(invocation, plans, { isAgreed, isAsking, remove, set, notes });
+  const failed = plans.find(({ failure }) => failure !== null)?.failure;
+  if (failed) process.exitCode = failed.exit;
+  await printPlans(invocation, plans, { isAgreed, isAsking, remove, set, notes, isFull: options.full });
 }
 
 async function printFound(invocation: Invocation, agents: readonly DetectedAgent[]): Promise<void> {
@@ -151,10 +176,12 @@ async function chooseAgents(
   return chosen;
 }
 
-async function agree(plans: readonly Plan[]): Promise<boolean> {
+async function agree(plans: readonly Plan[], isFull: boolean | undefined): Promise<boolean> {
   const changes = plans.flatMap(({ edits }) => edits.filter(({ before, after }) => before !== after));
   if (changes.length === 0) return true;
-  process.stderr.write(`${changes.map((edit) => renderEdit(edit, false)).join("\n\n")}\n`);
+  process.stderr.write(
+    `${changes.map((edit) => renderEdit(edit, { isApplied: false, isFull })).join("\n\n")}\n`,
+  );
   return confirm("Make these changes?", false);
 }
 
@@ -202,15 +229,24 @@ async function printPlans(
     readonly remove: boolean;
     readonly set: readonly string[];
     readonly notes: readonly string[];
+    readonly isFull: boolean | undefined;
   },
 ): Promise<void> {
-  const { isAgreed, isAsking, remove, set, notes } = outcome;
-  const agents = plans.map(({ request, edits }) => ({
+  const { isAgreed, isAsking, remove, set, notes, isFull } = outcome;
+  const agents = plans.map(({ request, edits, failure }) => ({
     agent: request.agent,
+    failure: failure?.message,
     files: edits.map(({ path, before, after }) => ({ path, changed: before !== after })),
-    applied: isAgreed && edits.some(({ before, after }) => before !== after),
+    applied: isAgreed && failure === null && edits.some(({ before, after }) => before !== after),
   }));
-  const edits = plans.flatMap((plan) => plan.edits);
+  const edits = plans.flatMap((plan) => (plan.failure === null ? plan.edits : []));
+  const failures = plans.flatMap(({ request, failure }) =>
+    failure === null
+      ? []
+      : [
+          `${request.agent}: nothing was removed: ${failure.message}. ${failure.hint ?? "Mend the file and run it again"}`,
+        ],
+  );
   const isChange = edits.some(({ before, after }) => before !== after);
   const next =
     (isChange || set.length > 0) && !isAgreed && !isAsking
@@ -224,7 +260,10 @@ async function printPlans(
     data: { agents, remove, settings: set, notes },
     text: () =>
       [
-        ...edits.map((edit) => (isAsking && isAgreed ? renderDone(edit) : renderEdit(edit, isAgreed))),
+        ...edits.map((edit) =>
+          isAsking && isAgreed ? renderDone(edit) : renderEdit(edit, { isApplied: isAgreed, isFull }),
+        ),
+        ...failures.map((failure) => style.bad(failure)),
         ...set,
         ...notes.map((note) => style.warning(note)),
         ...[...next, ...capture].map(style.faint),
@@ -233,7 +272,7 @@ async function printPlans(
 }
 
 /** The diff was shown before the question. */
-const renderDone = (edit: SetupEdit): string => renderEdit({ ...edit, steps: [] }, true);
+const renderDone = (edit: SetupEdit): string => renderEdit({ ...edit, steps: [] }, { isApplied: true });
 
 /** With its archive: agents do not hand every variable on to the servers they start. */
 function nameServer(database: string, owner: string | undefined): string[] {
