@@ -1,13 +1,14 @@
 /** An archive with everything in it goes to a server and back, through kills, and comes out the same to the byte. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { deriveMessage } from "@lossless/core/formats";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { runWithCrashes } from "@lossless/testkit/crash.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { makeRandom } from "@lossless/testkit/random.ts";
 import { rounds } from "@lossless/testkit/rounds.ts";
 import { afterAll, expect, test } from "vitest";
-import { openEngine, resolveSettings } from "../src/index.ts";
+import { openEngine, openStore, resolveSettings } from "../src/index.ts";
 import type { Engine } from "../src/index.ts";
 import { exportConversations, migrate } from "../src/interchange.ts";
 
@@ -139,5 +140,19 @@ describePostgres("migrating", (server) => {
     const skipped = await migrate({ ...clash, skipExisting: true });
     expect(skipped).toMatchObject({ conversations: 1, messages: 1 });
     expect(skipped.leftOut).toHaveLength(ALL + 1);
+  });
+
+  test("goes into an archive with partitions, and says what is not copied", async () => {
+    const database = folder.file("spent.db");
+    await fill(database);
+    const store = await openStore(database, { create: false, derive: deriveMessage });
+    const call = { at: 1, conversationId: 1, purpose: "leaf", provider: "p", model: "m" };
+    await store.recordSpend({ ...call, inputTokens: 1, outputTokens: 1, durationMs: 1, outcome: "ok" });
+    await store.addDebt({ conversationId: 1, budgetTokens: 1_000, now: 1 });
+    await store.close();
+    const there = `${await server.createDatabase()}&partitions=3`;
+    const result = await migrate({ from: { database }, to: { database: there } });
+    expect(result).toMatchObject({ conversations: ALL, notCopied: { vectors: 0, modelCalls: 1, debts: 1 } });
+    expect(await exportBytes(there, "there.lcmx")).toBe(await exportBytes(database, "here.lcmx"));
   });
 });

@@ -288,10 +288,10 @@ export async function listFiles(
 }
 
 const WRITTEN = `
-  SELECT DISTINCT m.message_id AS id, m.created_at FROM unnest($7::bigint[], $8::bigint[]) r (since, before)
+  SELECT DISTINCT m.message_id AS id, m.created_at, m.seq FROM unnest($7::bigint[], $8::bigint[]) r (since, before)
   JOIN messages m ON m.created_at >= r.since AND m.created_at < r.before
   WHERE m.conversation_id IN (${SCOPED}) AND ${isWithin("m.created_at")} AND ${NOT_BEYOND.message}
-  ORDER BY m.created_at DESC, m.message_id LIMIT $9`;
+  ORDER BY m.created_at DESC, m.seq DESC, m.message_id DESC LIMIT $9`;
 
 const RECALL_WRITTEN = recallPartsOf(WRITTEN);
 

@@ -8,6 +8,7 @@ import type { OpenStore, Store } from "@lossless/core/ports";
 import { resolveSettings } from "@lossless/core";
 import { deriveMessage } from "@lossless/core/testing";
 import { makeTemporaryDirectory } from "@lossless/testkit";
+import { batchOf, makeEvent, say as sayText } from "@lossless/testkit/contract/parts.ts";
 import { openMemoryStore } from "@lossless/testkit/memory-store.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { openStore } from "lossless-claw";
@@ -16,6 +17,8 @@ import { openPostgresStore } from "../src/postgres-store.ts";
 import { START } from "./speak.ts";
 
 const OWNER = "main";
+/** When every event of the contract was said. */
+const SAID_AT = 1_700_000_000_000;
 /** More than a search looks at closely, and than vectors have neighbours. */
 const EACH = 250;
 const SEEDS = 400;
@@ -133,5 +136,30 @@ describePostgres("documents that are as good as each other", (server) => {
     });
     expect(found).toEqual(names.toReversed().slice(0, 100));
     await askAll(engines, { pattern: "what do tides do?", mode: "full_text", sort: "relevance" });
+  });
+
+  test("are found by when they were written in the same order, also where ids run against it", async () => {
+    const address = await server.createDatabase();
+    const stores = [
+      await openStore(`${makeTemporaryDirectory()}/lcm.db`, { create: true, derive: deriveMessage }),
+      (await openPostgresStore({ address, create: true, derive: deriveMessage })) as unknown as Store,
+      openMemoryStore(deriveMessage),
+    ];
+    const answers = await Promise.all(
+      stores.map(async (store, at) => {
+        onTestFinished(() => store.close());
+        for (let i = 0; i < 4; i++) {
+          if (at === 1)
+            await server.query(address, `ALTER SEQUENCE messages_ids RESTART WITH ${900 - 100 * i}`);
+          await store.append(batchOf([makeEvent(`e${i}`, sayText(`tide ${i}`))]));
+        }
+        const ranges = [{ since: SAID_AT, before: SAID_AT + 1 }];
+        const found = await store.findWritten({ scope: {}, ranges, limit: 3 });
+        return Promise.all(
+          found.map(async ({ messageId }) => (await store.readMessage(messageId))?.row.eventId),
+        );
+      }),
+    );
+    for (const answer of answers) expect(answer).toEqual(["e3", "e2", "e1"]);
   });
 });

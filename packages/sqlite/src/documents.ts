@@ -138,12 +138,13 @@ const NEWEST = {
 const TEXTS = `
   SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value
   JOIN conversations c ON c.conversation_id = m.conversation_id WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
+/** Here ids rise with the place in a conversation, and the index has them: to read places would be to read the rows. */
 const WRITTEN = `
   SELECT DISTINCT m.message_id AS id, m.created_at FROM json_each(?4) r CROSS JOIN (${SCOPED}) c
   CROSS JOIN messages m INDEXED BY messages_by_time ON m.conversation_id = c.conversation_id
     AND m.created_at >= max(coalesce(?2, 0), r.value ->> 'since')
     AND m.created_at < min(coalesce(?3, ${Number.MAX_SAFE_INTEGER}), r.value ->> 'before')
-  ORDER BY m.created_at DESC LIMIT ?5`;
+  ORDER BY m.created_at DESC, m.message_id DESC LIMIT ?5`;
 const SCOPE = `
   SELECT c.conversation_id AS id FROM conversations c WHERE ${CHOSEN} ORDER BY c.conversation_id DESC`;
 

@@ -42,6 +42,26 @@ export interface MigrateResult extends ArchiveCounts {
   /** Records that were found to be equal on both sides. */
   readonly compared: number;
   readonly dryRun: boolean;
+  /** What the source has and a target does not get. */
+  readonly notCopied: NotCopied;
+}
+
+export interface NotCopied {
+  /** A model makes them again. */
+  readonly vectors: number;
+  /** Records of what models were asked, which caps and `lcm spend` count by. */
+  readonly modelCalls: number;
+  /** Folds that are owed; the next turn notes them again. */
+  readonly debts: number;
+}
+
+async function countNotCopied(from: Store): Promise<NotCopied> {
+  const [{ spaces }, modelCalls, debts] = await Promise.all([
+    from.countVectors(),
+    from.countSpendCalls(0),
+    from.listDebts(),
+  ]);
+  return { vectors: spaces.reduce((sum, { vectors }) => sum + vectors, 0), modelCalls, debts: debts.length };
 }
 
 /** How a source is named in its target. */
@@ -82,6 +102,7 @@ export async function planMigration(
       leftOut,
       compared: 0,
       dryRun: true,
+      notCopied: await countNotCopied(options.from),
     };
   });
 }
@@ -143,7 +164,8 @@ class Migration {
     await this.#copy(missing, importId);
     const compared = await this.#compare([...missing, ...present]);
     await this.#verify();
-    return { ...this.#counts, presentBefore: present.length, leftOut, compared, dryRun: false };
+    const notCopied = await countNotCopied(this.#options.from);
+    return { ...this.#counts, presentBefore: present.length, leftOut, compared, dryRun: false, notCopied };
   }
 
   async #copy(missing: readonly Pair[], importId: string): Promise<void> {

@@ -146,8 +146,8 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
         .list("messages")
         .filter((row) => isInScope(archive, row, anybody))
         .filter((row) => ranges.some((range) => isAt(row.created_at, range)))
-        .map((row) => ({ id: row.message_id, createdAt: row.created_at }))
-        .sort(byAge)
+        .map((row) => ({ id: row.message_id, createdAt: row.created_at, position: row.seq }))
+        .sort(byPlace)
         .slice(0, limit)
         .map(({ id, createdAt }) => ({ messageId: id, createdAt }));
     },

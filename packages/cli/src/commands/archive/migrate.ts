@@ -36,8 +36,8 @@ Killed or cancelled, run the same command again: it goes on with what is missing
 source since. At the end both sides are compared record by record and the target is verified.
 
 A target that has one of the conversations from elsewhere is refused before anything is written; --skip-existing leaves
-those out. Vectors (lcm embed run makes them again), the record of model usage, grants, and what a fork shows of its
-parent are not copied. To use the target from then on: lcm config set databasePath TO.`,
+those out. Vectors (lcm embed run makes them again), the record of model usage, debts, grants, and what a fork shows of
+its parent are not copied; the end says how much of it there was. To use the target from then on: lcm config set databasePath TO.`,
   );
   addExamples(command, [
     ["lcm migrate lcm.db postgres://lcm@db.example/archive", "from a file to a server"],
@@ -87,9 +87,17 @@ function renderResult(result: MigrateResult): string {
   if (presentBefore > 0) lines.push(`    ${countOf(presentBefore, "conversation")} had been copied before`);
   if (!dryRun)
     lines.push(`    ${formatCount(compared)} records are equal on both sides; the target is verified`);
+  const lost = listNotCopied(result.notCopied);
+  if (lost.length > 0) lines.push(`    not copied: ${lost.join(", ")}`);
   if (leftOut.length > 0) lines.push(`    left out, because the target has them: ${nameKeys(leftOut)}`);
   return lines.join("\n");
 }
+
+const listNotCopied = ({ vectors, modelCalls, debts }: MigrateResult["notCopied"]): string[] => [
+  ...(vectors > 0 ? [`${countOf(vectors, "vector")} (lcm embed run makes them again)`] : []),
+  ...(modelCalls > 0 ? [`the record of ${countOf(modelCalls, "model call")}`] : []),
+  ...(debts > 0 ? [`${countOf(debts, "fold")} that are owed (the next turn notes them again)`] : []),
+];
 
 function nameKeys(keys: readonly string[]): string {
   const more = keys.length > SHOWN_KEYS ? ` and ${formatCount(keys.length - SHOWN_KEYS)} more` : "";
