@@ -319,7 +319,7 @@ describe("summaries", () => {
     expect(shown).toMatch(/^sum_[0-9a-f]{16}\s+1\s.*cover/m);
     expect(shown).toMatch(/^├─ sum_[0-9a-f]{16}\s+0\s.*cover, extractive$/m);
     expect(shown).toMatch(/^└─ sum_[0-9a-f]{16}\s+0\s.*cover/m);
-    expect(shown).toMatch(/^sum_[0-9a-f]{16}\s+2\s.*reserve, extractive, root$/m);
+    expect(shown).toMatch(/^sum_[0-9a-f]{16}(?: ↑\d+)?\s+2\s.*reserve, extractive, root$/m);
     const { data } = await json("summaries", "tree");
     const ids = new Set(data.items.map((item) => item["id"]));
     const listed = await json("summaries", "list", "--limit", "500");
