@@ -10,7 +10,7 @@ import { HANG_LIMIT_MS } from "./packages/testkit/src/hang-limit.ts";
 const EVERY = ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"];
 const BROWSER = "@lossless/testkit/chromium.ts";
 const POSTGRES = "@lossless/testkit/postgres-server.ts";
-const SOAK = ["@lossless/testkit/rounds.ts", "@lossless/testkit/properties.ts"];
+const SOAK = ["rounds", "properties", "linear-time"].map((file) => `@lossless/testkit/${file}.ts`);
 
 const importing = (...modules: string[]): string[] =>
   globSync(EVERY).filter((file) => {

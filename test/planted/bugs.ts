@@ -368,4 +368,31 @@ export const BUGS: readonly PlantedBug[] = [
       "a result never answers a call that an intermediate call of the same id has replaced",
     ],
   },
+  {
+    name: "a session file that the disk cut short takes the place of the whole one",
+    file: "packages/interchange/src/transcript/rotate.ts",
+    find: "writeFileSync(handle, content);",
+    replace: "writeFileSync(handle, content.subarray(0, 96 * 512));",
+    test: [
+      "packages/interchange/test/rotate.test.ts",
+      "a write that the disk cuts short leaves the session file as it was",
+    ],
+  },
+  {
+    name: "a damaged database of another program ends in an error without a code",
+    file: "packages/interchange/src/documented/foreign-database.ts",
+    find: `if (code !== "ERR_SQLITE_ERROR" && code !== "ERR_OUT_OF_RANGE") return error;`,
+    replace: `if (code !== "ERR_OUT_OF_RANGE") return error;`,
+    test: [
+      "packages/interchange/test/documented/contradictions.test.ts",
+      "a database whose pages are damaged is an error that names the file, and nothing of it is stored",
+    ],
+  },
+  {
+    name: "a line with an odd type ends the import of its file",
+    file: "packages/interchange/src/formats/copilot.ts",
+    find: `isMessage: (entry) => MESSAGES.has(entry["type"]),`,
+    replace: `isMessage: (entry) => MESSAGES.has(String(entry["type"])),`,
+    test: ["packages/interchange/test/import.test.ts", "stores a line whose type is no text like any other"],
+  },
 ];

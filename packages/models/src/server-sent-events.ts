@@ -4,15 +4,20 @@
 const MAX_EVENT_CHARS = 1_000_000;
 
 export class EventParser {
-  #rest = "";
+  /** The beginning of a line, in the pieces in which it came: joined once, when the line ends. */
+  #begun: string[] = [];
+  #begunChars = 0;
   #data: string[] = [];
 
   /** The data of the events that this piece completes. */
   push(piece: string): string[] {
-    const lines = (this.#rest + piece).split("\n");
-    this.#rest = lines.pop() ?? "";
+    const end = piece.lastIndexOf("\n");
+    const lines = end < 0 ? [] : (this.#begun.splice(0).join("") + piece.slice(0, end)).split("\n");
+    const rest = piece.slice(end + 1);
+    this.#begun.push(rest);
+    this.#begunChars = (end < 0 ? this.#begunChars : 0) + rest.length;
     const events = lines.flatMap((line) => this.#takeLine(line.endsWith("\r") ? line.slice(0, -1) : line));
-    if (this.#rest.length > MAX_EVENT_CHARS) throw new RangeError("an event of the stream is too large");
+    if (this.#begunChars > MAX_EVENT_CHARS) throw new RangeError("an event of the stream is too large");
     return events;
   }
 
