@@ -95,7 +95,7 @@ test("a context takes at most fifteen statements, with a prompt a search more", 
 test("storing a turn takes as many statements in a long conversation as in a short one", async () => {
   for (const turns of [5, 60]) {
     const engine = await makeArchive(turns);
-    // What it takes today. As a plan it will ask at most twice, and write a statement for each table.
+    // Two sets of questions (`core/test/archive/plans.test.ts` counts them), and a statement for each table that is written.
     expect(await count(() => engine.ingest(turn(1_000)))).toBeLessThanOrEqual(17);
   }
 });
@@ -109,8 +109,7 @@ test("making a leaf takes a fixed number of statements, and four for each messag
     statements.push(await count(async () => expect(await fold()).toMatchObject({ passes: 1 })));
   }
   const [short = 0, long = 0] = statements;
-  // What it takes today: a body and its parts are read, an item is deleted and a source is written, each by itself. The aim is to read
-  // all sources at once, and to ask at most twice when the summary is published.
+  // A body and its parts are read, an item is deleted and a source is written, each by itself: inside one process a statement costs little.
   const added = (many - few) * 2;
   expect((long - short) / added).toBeLessThanOrEqual(4);
   expect(short).toBeLessThanOrEqual(438);
