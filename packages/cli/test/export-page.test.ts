@@ -20,13 +20,13 @@ test("without --apply it names kinds and places, never a value, and writes nothi
   const preview = await text(...PAGE, at("preview.html"));
   expect(preview).toMatch(/1 conversation, 8 messages, .* would be written/);
   expect(preview).toMatch(
-    /2 values would be redacted:\n {4}keys {2}1 {2}msg_\d+ \(text\)\n {4}tokens {2}1 {2}msg_\d+ \(tool result\)/,
+    /3 values would be redacted:\n {4}keys {2}2 {2}msg_\d+ \(text\), msg_\d+ \(tool result\)\n {4}tokens {2}1 {2}msg_\d+ \(tool result\)/,
   );
   expect(preview).toContain("Add --apply");
   expect(preview).not.toContain("a1B2");
   expect(existsSync(at("preview.html"))).toBe(false);
   expect(await json(...PAGE, at("preview.html"))).toMatchObject({
-    data: { dryRun: true, redacted: [{ kind: "keys", count: 1 }, { kind: "tokens" }] },
+    data: { dryRun: true, redacted: [{ kind: "keys", count: 1 }, { kind: "tokens" }, { kind: "keys" }] },
   });
 });
 
@@ -36,6 +36,14 @@ test("the page holds no secret, not even half of one, and no path of the machine
   for (const absent of ["sk-a1B2", "x9Y8", "/home/me"]) expect(page).not.toContain(absent);
   expect(page).toContain("[redacted:keys]");
   expect(page).toContain("default-src 'none'");
+});
+
+test("nor is there one in the line below the title", async () => {
+  const odd = commandsFor(createRunner(home.path), at("odd.db"));
+  writeFileSync(at("odd.jsonl"), makeTalk().replaceAll('"model-x"', `"${KEY}"`));
+  expect((await odd.lcm("import", at("odd.jsonl"))).status).toBe(0);
+  await odd.text(...PAGE, at("odd.html"), "--apply");
+  expect(readFileSync(at("odd.html"), "utf8")).not.toContain("sk-a1B2");
 });
 
 test("a file in the way is kept; --no-redact and --no-housekeeping do what they say", async () => {

@@ -50,7 +50,7 @@ export function makeTalk(): string {
       {
         type: "tool_result",
         tool_use_id: "call_bash",
-        content: `exit 1: one zebra failed\n${TOKEN}`,
+        content: `exit 1: one zebra failed\n\u001b[31m${TOKEN}\u001b[0m https://x.example/?k%3D${KEY}`,
         is_error: true,
       },
     ]),

@@ -22,23 +22,42 @@ interface Span {
 
 type FindSpans = (text: string) => Iterable<Span>;
 
+/**
+ * Where a value may begin: where a word does, or behind an escape whose last letter looks like a part of it: of JSON inside a JSON string, of an
+ * address (`%3D`) or of a terminal's colours.
+ */
+const START = String.raw`(?:\b|(?<=\\(?:[bfnrt]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})|%[0-9A-Fa-f]{2}|\[[0-9;]*m))`;
+/** What is looked at before a word. */
+const MAX_ESCAPE = 16;
+/** At least so many letters of a key. Markdown may have a backslash before a sign, which is not shown. A long run needs no stack. */
+const letters = (least: number, signs = "_-"): string =>
+  String.raw`(?:[A-Za-z0-9${signs}]|\\{1,2}[${signs}]){${least}}[A-Za-z0-9${signs}]*(?:\\{1,2}[${signs}][A-Za-z0-9${signs}]*)*`;
+const DASH = String.raw`\\{0,2}-`;
+const LINE = String.raw`\\{0,2}_`;
+
+/** By how they begin, and what follows. The beginning is looked for first, because that is fast, and then what is before it. */
+const findPrefixed = (prefix: string, rest: string, accepts?: (value: string) => boolean): FindSpans =>
+  findAll(new RegExp(`(?:${prefix})(?<=${START}(?:${prefix}))${rest}`, "gu"), accepts);
+
 /** Sets that can be named in the list of patterns. */
 const SETS: Readonly<Record<(typeof REDACTION_SETS)[number], readonly FindSpans[]>> = {
   "@keys": [
     findPrivateKeys,
-    findAll(/\bsk-[A-Za-z0-9_-]{20,}/gu),
-    findAll(/\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/gu),
-    findAll(/\bAIza[A-Za-z0-9_-]{35}/gu),
-    findAll(/\bglpat-[A-Za-z0-9_-]{20,}/gu),
+    findPrefixed(`sk${DASH}`, letters(20)),
+    findPrefixed("AKIA|ASIA", String.raw`[A-Z0-9]{16}\b`),
+    findPrefixed("AIza", "[A-Za-z0-9_-]{35}"),
+    findPrefixed(`glpat${DASH}`, letters(20)),
   ],
   "@tokens": [
-    findAll(/\bgh[pousr]_[A-Za-z0-9]{36,}/gu),
-    findAll(/\bgithub_pat_[A-Za-z0-9_]{40,}/gu),
-    findAll(/\bxox[abeoprs]-[A-Za-z0-9-]{10,}/gu),
+    findPrefixed(`gh[pousr]${LINE}`, "[A-Za-z0-9]{36}[A-Za-z0-9]*"),
+    findPrefixed(`github${LINE}pat${LINE}`, letters(40, "_")),
+    findPrefixed(`xox[abeoprs]${DASH}`, letters(10, "-")),
     findWebTokens,
   ],
-  // No card begins with 1, as times in milliseconds do.
-  "@cards": [findAll(/\b[2-6]\d(?:[ -]?\d){11,17}\b/gu, hasCheckDigit)],
+  // No card begins with 1, as times in milliseconds do; nor with the two signs of an escape.
+  "@cards": [
+    findPrefixed(String.raw`(?<!%[0-9A-Fa-f]?)[2-6]\d`, String.raw`(?:[ -]?\d){11,17}\b`, hasCheckDigit),
+  ],
 };
 
 /** All patterns of the user together may work this long on one message, in processor time, and each of them {@link MS_PER_MEGABYTE} more. */
@@ -163,16 +182,38 @@ function findAll(pattern: RegExp, accepts: (value: string) => boolean = () => tr
   };
 }
 
-/** Blocks from BEGIN to the next END. Without a further END no later BEGIN can match, so the text is read once. */
+const SPACE = String.raw`(?: |%20|\+)`;
+const frameOf = (word: "BEGIN" | "END"): RegExp =>
+  new RegExp(`-----${word}(?:[A-Z]|${SPACE}){1,40}?PRIVATE${SPACE}KEY(?:${SPACE}BLOCK)?-----`, "gu");
+
+/** Blocks from BEGIN to the next END; where none follows, the output was cut, and the lines of the key go. The text is read once. */
 function* findPrivateKeys(text: string): Iterable<Span> {
-  const begin = /-----BEGIN [A-Z ]*PRIVATE KEY-----/gu;
-  const end = /-----END [A-Z ]*PRIVATE KEY-----/gu;
+  const [begin, end] = [frameOf("BEGIN"), frameOf("END")];
+  let isClosed = true;
   for (let first = begin.exec(text); first !== null; first = begin.exec(text)) {
     end.lastIndex = begin.lastIndex;
-    if (end.exec(text) === null) return;
-    yield { start: first.index, end: end.lastIndex };
-    begin.lastIndex = end.lastIndex;
+    isClosed &&= end.test(text);
+    const stop = isClosed ? end.lastIndex : findKeyEnd(text, begin.lastIndex);
+    if (stop === null) continue;
+    yield { start: first.index, end: stop };
+    begin.lastIndex = stop;
   }
+}
+
+const KEY_LETTERS =
+  "(?:[A-Za-z0-9+/]|%2[BbFf]){32}[A-Za-z0-9+/]*(?:%2[BbFf][A-Za-z0-9+/]*){0,100}(?:=|%3[Dd]){0,2}";
+/** Headers may stand before the first line of a key, and numbers of lines before the others. */
+const FIRST_KEY_LINE = new RegExp(`[^]{0,100}?${KEY_LETTERS}`, "uy");
+const NEXT_KEY_LINE = new RegExp(`[^]{0,24}?${KEY_LETTERS}`, "uy");
+
+/** Where the lines of base64 end that follow the BEGIN of a key; null where there are none. */
+function findKeyEnd(text: string, from: number): number | null {
+  FIRST_KEY_LINE.lastIndex = from;
+  if (!FIRST_KEY_LINE.test(text)) return null;
+  let stop = FIRST_KEY_LINE.lastIndex;
+  NEXT_KEY_LINE.lastIndex = stop;
+  while (NEXT_KEY_LINE.test(text)) stop = NEXT_KEY_LINE.lastIndex;
+  return stop;
 }
 
 /**
@@ -180,7 +221,7 @@ function* findPrivateKeys(text: string): Iterable<Span> {
  * times. A search for `eyJ` would read a run with many of them once for each.
  */
 function* findWebTokens(text: string): Iterable<Span> {
-  const rest = /\.(?=eyJ[\w-]{8,}\.([\w-]{8,}))/gu;
+  const rest = /\.(?=eyJ[\w-]{8}[\w-]*\.([\w-]{8}[\w-]*))/gu;
   let from = 0;
   for (let dot = rest.exec(text); dot !== null; dot = rest.exec(text)) {
     const start = findTokenStart(text, from, dot.index);
@@ -192,12 +233,16 @@ function* findWebTokens(text: string): Iterable<Span> {
   }
 }
 
-/** Where the first segment of a web token begins that ends at a dot: the first `eyJ` at a word's start in the run before the dot. */
+const TOKEN_HEAD = new RegExp(`eyJ(?<=${START}eyJ)[\\w-]{8}`, "gu");
+
+/** Where the first segment of a web token begins that ends at a dot: the first `eyJ` that may begin one in the run before the dot. */
 function findTokenStart(text: string, from: number, dot: number): number | null {
   let wordStart = dot;
   while (wordStart > from && /[\w-]/u.test(text[wordStart - 1] as string)) wordStart -= 1;
-  const at = text.slice(wordStart, dot).search(/\beyJ[\w-]{8}/u);
-  return at === -1 ? null : wordStart + at;
+  const before = Math.max(from, wordStart - MAX_ESCAPE);
+  TOKEN_HEAD.lastIndex = wordStart - before;
+  const found = TOKEN_HEAD.exec(text.slice(before, dot));
+  return found === null ? null : before + found.index;
 }
 
 /** Card numbers end in a digit that follows from the others; other long numbers rarely fit. */

@@ -73,6 +73,8 @@ describe("redaction", () => {
     ["web tokens whose head is too short", "@tokens", "-eyJ.eyJaaaaaaaa.b"],
     ["private keys that never end", "@keys", "-----BEGIN PRIVATE KEY-----"],
     ["private keys that end as something else", "@keys", "-----BEGIN PRIVATE KEY----------END PRIVATE"],
+    ["private keys that were cut", "@keys", `-----BEGIN PRIVATE KEY-----${"A".repeat(40)}`],
+    ["escapes in a row", "@tokens", "%20[1;1m\\nghp\\_"],
     ["prefixes in a row", "@keys", "sk-glpat-AIza"],
     ["digits", "@cards", "2-"],
   ])("takes time linear in the text: %s", (_name, set, piece) => {
@@ -102,6 +104,52 @@ describe("redaction", () => {
       }),
       { numRuns: 2000 },
     );
+  });
+
+  test.each([
+    ["JSON in a string of JSON", (value: string) => JSON.stringify({ content: `a\n${value}\tb` })],
+    ["an address", (value: string) => `https://x.example/?a%3D${value}%20b`],
+    ["the colours of a terminal", (value: string) => `a \u001b[32m${value}\u001b[0m b`],
+    ["bytes as Python prints them", (value: string) => `b'\\x00${value}\\n'`],
+  ])("finds what begins behind an escape of %s", (_name, wrap) => {
+    const values = {
+      "@keys": [
+        `sk-${"a1B2".repeat(6)}`,
+        "AKIA0123456789ABCDEF",
+        `AIza${"a1B2c".repeat(7)}`,
+        `glpat-${"a1B2".repeat(5)}`,
+      ],
+      "@tokens": [
+        `ghp_${"a1B2".repeat(9)}`,
+        `xoxb-${"a1B2".repeat(3)}`,
+        `eyJ${"a1B2".repeat(3)}.eyJ${"a1B2".repeat(3)}.${"a1B2".repeat(3)}`,
+      ],
+      "@cards": ["4111111111111111"],
+    };
+    for (const [set, some] of Object.entries(values))
+      for (const value of some) expect(redact([set], wrap(value))).toBe(wrap(`[redacted:${set.slice(1)}]`));
+  });
+
+  test("finds tokens with the backslashes of Markdown, and leaves words that only end like a prefix", () => {
+    expect(redact(["@tokens"], `ghp\\_${"a1B2".repeat(9)} github\\_pat\\_${"a1B2\\_".repeat(9)}`)).toBe(
+      "[redacted:tokens] [redacted:tokens]",
+    );
+    expect(redact(["@keys"], `sk\\-${"a1\\_B2".repeat(9)}.`)).toBe("[redacted:keys].");
+    const plain = "a desk-with-a-long-name-of-many-words, C:\\task-with-a-long-name-of-many-words";
+    expect(redact(["@keys", "@tokens"], plain)).toBe(plain);
+  });
+
+  test("a private key that was cut, numbered or encoded goes too; a frame without a key stays", () => {
+    const line = "MIIEpAIBAAKCAQEA".repeat(4);
+    const begin = "-----BEGIN RSA PRIVATE KEY-----";
+    expect(redact(["@keys"], `a\n${begin}\n${line}\n${line}\n... cut`)).toBe("a\n[redacted:keys]\n... cut");
+    expect(redact(["@keys"], `1→${begin}\n     2→${line}\n     3→${line}`)).toBe("1→[redacted:keys]");
+    const encrypted = `${begin}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,${"0".repeat(32)}\n\n${line}==`;
+    expect(redact(["@keys"], encrypted)).toBe("[redacted:keys]");
+    const whole = `${begin}\n${line}\n-----END RSA PRIVATE KEY-----`;
+    expect(redact(["@keys"], `k=${encodeURIComponent(whole)}&b`)).toBe("k=[redacted:keys]&b");
+    expect(redact(["@keys"], whole.replaceAll("KEY", "KEY BLOCK"))).toBe("[redacted:keys]");
+    expect(redact(["@keys"], `It begins with ${begin} and so on.`)).toContain(begin);
   });
 
   test("a private key goes with its frame, and the text after it stays", () => {

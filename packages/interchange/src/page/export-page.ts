@@ -104,13 +104,15 @@ class PageSource {
     const redacted = chosen.map((conversation) => {
       const hide = (text: string | null): string | null =>
         this.#redactions.text(conversation.conversationId, text);
-      const { name, title, project, branch } = conversation;
+      const { name, title, project, branch, agent, model } = conversation;
       return {
         ...conversation,
         name: hide(name),
         title: hide(title),
         project: hide(project),
         branch: hide(branch),
+        agent: hide(agent),
+        model: hide(model),
       };
     });
     const headed = await addHeadings(
