@@ -24,6 +24,8 @@ export interface ListArea {
   /** Rows that are shown, and which of them is chosen. */
   readonly shown: number;
   readonly chosen: number;
+  /** What a click on the chosen row presses, where it is not Enter. */
+  readonly openKey?: string;
 }
 
 const REPORT = new RegExp(String.raw`^${"\u001B"}\[<(\d+);(\d+);(\d+)([Mm])$`);
@@ -52,5 +54,7 @@ export function pointAt({ kind, column, row }: MousePoint, area: ListArea | null
   const pointed = row - area.firstRow;
   if (pointed < 0 || pointed >= area.shown) return null;
   // What is chosen already is opened.
-  return pointed === area.chosen ? { name: "enter", text: null } : moveKey(pointed - area.chosen);
+  return pointed === area.chosen
+    ? { name: area.openKey ?? "enter", text: null }
+    : moveKey(pointed - area.chosen);
 }

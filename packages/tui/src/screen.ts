@@ -21,7 +21,7 @@ export interface Screen {
   /** Which of how many is chosen, such as 12/162; null where nothing is. */
   readonly position?: string | null;
   /** Where its list is, so that the mouse can choose a row. */
-  readonly area?: ListArea;
+  readonly area?: ListArea | null;
   /** What its own keys do, the most useful first. */
   readonly keys: readonly KeyHelp[];
   /** The conversation it is about, if it is about one. */

@@ -25,6 +25,7 @@ describe("reports", () => {
     const at = (column: number, row: number, kind: "press" | "wheelUp" = "press"): string | undefined =>
       pointAt({ kind, column, row }, area)?.name;
     expect([at(0, 2), at(0, 3), at(39, 6)]).toEqual(["rows:-1", "enter", "rows:3"]);
+    expect(pointAt({ kind: "press", column: 0, row: 3 }, { ...area, openKey: "right" })?.name).toBe("right");
     expect([at(0, 1), at(0, 7), at(40, 3), at(0, 11)]).toEqual([undefined, undefined, undefined, undefined]);
     expect([at(0, 0, "wheelUp"), at(50, 3, "wheelUp"), at(0, 12, "wheelUp")]).toEqual([
       "wheelUp",
@@ -79,5 +80,48 @@ describe("on the screen", () => {
     await press("escape");
     ui.stop();
     expect(terminal.written.lastIndexOf(MOUSE_OFF)).toBeGreaterThan(terminal.written.lastIndexOf(MOUSE_ON));
+  });
+
+  /** Clicks on the row that shows a text, as a person would. */
+  const click = async (text: string | RegExp): Promise<string> => {
+    const row = (await stage.look()).split("\n").findIndex((line) => line.search(text) >= 0);
+    return stage.press(report(0, 10, row + 1));
+  };
+
+  test("rows of a rewrite are chosen and shown in the graph, and nothing is written by a click", async () => {
+    let calls = 0;
+    stage = await openStage({
+      complete: () => {
+        calls += 1;
+        return Promise.reject(new Error("no model may be called"));
+      },
+    });
+    await stage.press("s", "r");
+    const rows = (await stage.press("S")).split("\n").filter((line) => /^(▸| ) sum_/.test(line));
+    const id = /sum_\w+/.exec(rows[1] ?? "")?.[0] ?? "";
+    expect(await click(id)).toContain(`▸ ${id}`);
+    expect(await click(id)).toContain(`── ${id}`);
+    expect(await stage.press("escape")).toContain(`▸ ${id}`);
+    expect(calls).toBe(0);
+  });
+
+  test("rows of spend are chosen, and those of conversations opened", async () => {
+    let calls = 0;
+    stage = await openStage({
+      complete: () => {
+        calls += 1;
+        const model = { provider: "test", model: `model-${calls}` };
+        return Promise.resolve({ kind: "text", text: "Valves.", model, inputTokens: 900, outputTokens: 9 });
+      },
+    });
+    const { nodes } = await stage.writer.readGraph({ conversationId: 1 });
+    for (const { summaryId } of nodes.slice(0, 2))
+      await stage.app.archive.change((engine) => engine.rewriteSummary({ summaryId, dryRun: true }));
+    await stage.press("$", "tab", "tab");
+    expect(await click("model-2")).toMatch(/▸ .*model-2/);
+    expect(await click("model-1")).toMatch(/▸ .*model-1/);
+    expect(await click("model-1")).toContain("Tab shows spend by conversation");
+    await stage.press("tab", "tab", "tab");
+    expect(await click(/^▸ 1 /)).toContain("following");
   });
 });

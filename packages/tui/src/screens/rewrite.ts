@@ -5,8 +5,10 @@
 import type { HeadedConversation } from "@lossless/core";
 import type { RewriteTarget } from "@lossless/core/repair";
 import { countOf, describeFailure, formatCount, renderBar, toOneLine } from "@lossless/core/doors";
-import { readMove, type Key, type KeyHelp } from "../keys.ts";
-import { cell, renderSpans, span, type Paint } from "../paint.ts";
+import { isBack, readMove, type Key, type KeyHelp } from "../keys.ts";
+import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
+import type { ListArea } from "../mouse.ts";
+import { cell, renderRow, renderSpans, span, type Paint, type Span } from "../paint.ts";
 import { RewriteSeries } from "../rewrite-series.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 import { renderSideBySide } from "../side-by-side.ts";
@@ -16,6 +18,7 @@ const KEYS: Readonly<Record<RewriteSeries["stage"]["kind"], readonly KeyHelp[]>>
     { keys: "Enter", does: "write them" },
     { keys: "S", does: "everything below, too" },
     { keys: "m", does: "with or without a model" },
+    { keys: "→ l", does: "show it in the graph" },
     { keys: "Esc", does: "leave it" },
   ],
   calling: [{ keys: "Esc", does: "stop" }],
@@ -29,11 +32,15 @@ const KEYS: Readonly<Record<RewriteSeries["stage"]["kind"], readonly KeyHelp[]>>
   done: [{ keys: "Esc", does: "back" }],
 };
 
+/** Lines above the rows of the preview. */
+const HEAD_ROWS = 5;
+
 export class RewriteScreen implements Screen {
   readonly conversation: HeadedConversation;
   readonly name: string;
   readonly #desk: Desk;
   readonly #run: RewriteSeries;
+  #cursor: ListCursor = LIST_START;
   #top = 0;
   #isPlanned = false;
   #diff: { readonly key: string; readonly lines: readonly string[] } | null = null;
@@ -58,6 +65,17 @@ export class RewriteScreen implements Screen {
     return KEYS[this.#run.stage.kind];
   }
 
+  /** Enter writes all of them, so a click on the chosen one shows only that one. */
+  get area(): ListArea | null {
+    const { stage, targets } = this.#run;
+    if (stage.kind !== "preview") return null;
+    return { ...placeList(this.#cursor, targets.length, this.#desk.size, HEAD_ROWS), openKey: "right" };
+  }
+
+  get #rows(): number {
+    return Math.max(1, this.#desk.size.rows - HEAD_ROWS);
+  }
+
   async load(): Promise<void> {
     if (this.#isPlanned) return;
     this.#isPlanned = true;
@@ -69,15 +87,16 @@ export class RewriteScreen implements Screen {
   }
 
   async handle(key: Key): Promise<boolean> {
-    const move = readMove(key.name, this.#desk.size.rows - 2);
+    const { kind } = this.#run.stage;
+    const move = readMove(key.name, kind === "preview" ? this.#rows : this.#desk.size.rows - 2);
     if (move !== null) {
-      if (move.kind === "first") this.#top = 0;
+      if (kind === "preview")
+        this.#cursor = moveInList(this.#cursor, move, this.#run.targets.length, this.#rows);
+      else if (move.kind === "first") this.#top = 0;
       else this.#top = move.kind === "last" ? Number.MAX_SAFE_INTEGER : Math.max(0, this.#top + move.rows);
       return true;
     }
-    const isLeaving =
-      key.name === "escape" || key.name === "left" || key.name === "h" || key.name === "backspace";
-    const { kind } = this.#run.stage;
+    const isLeaving = isBack(key.name);
     if (isLeaving && (kind === "calling" || kind === "review")) {
       this.#run.stop("stopped");
       return true;
@@ -106,6 +125,9 @@ export class RewriteScreen implements Screen {
   async #choose(name: string): Promise<boolean> {
     const { choice, targets } = this.#run;
     if (name === "enter") return targets.length > 0 && this.#goOn();
+    const target = targets[this.#cursor.selected];
+    if ((name === "right" || name === "l") && target !== undefined)
+      return this.#desk.go.graph(this.conversation, target.summaryId);
     if (name === "S" && choice.summaryId !== null) {
       await this.#run.plan({ ...choice, isSubtree: !choice.isSubtree });
       return true;
@@ -176,15 +198,18 @@ export class RewriteScreen implements Screen {
       return ["", `  ${paint.good("ok")}  ${isRepair ? "no summary is damaged" : "nothing to regenerate"}`];
     const what = `${countOf(targets.length, "summary", "summaries")} would be regenerated${choice.isSubtree ? ", the finest first" : ""}. Nothing has been changed yet.`;
     const head = ["", `  ${what}`, `  ${this.#describeCost()}`, ""];
-    const room = Math.max(1, rows - head.length - 1);
-    this.#top = Math.max(0, Math.min(this.#top, targets.length - room));
+    const room = Math.max(1, rows - HEAD_ROWS);
+    this.#cursor = keepInList(this.#cursor, targets.length, room);
+    const { top, selected } = this.#cursor;
     const titles = renderSpans(
       [span("  SUMMARY               DEPTH   TOKENS   SOURCES  DAMAGE", paint.faint)],
       columns,
     );
     const lines = targets
-      .slice(this.#top, this.#top + room)
-      .map((target) => renderTarget(target, columns, paint));
+      .slice(top, top + room)
+      .map((target, at) =>
+        renderRow(renderTarget(target, paint), { columns, isSelected: top + at === selected, paint }),
+      );
     return [...head.map((line) => renderSpans([span(line)], columns)), titles, ...lines];
   }
 
@@ -222,18 +247,13 @@ function describeReview({
 
 function renderTarget(
   { summaryId, depth, tokens, sourceTokens, damage }: RewriteTarget,
-  columns: number,
   paint: Paint,
-): string {
-  return renderSpans(
-    [
-      span("  "),
-      cell(summaryId, 20, { style: paint.name }),
-      cell(`d${depth}`, 7, { right: true }),
-      cell(formatCount(tokens), 9, { right: true }),
-      cell(formatCount(sourceTokens), 10, { right: true }),
-      span(`  ${damage?.replaceAll("_", " ") ?? ""}`, paint.warning),
-    ],
-    columns,
-  );
+): Span[] {
+  return [
+    cell(summaryId, 20, { style: paint.name }),
+    cell(`d${depth}`, 7, { right: true }),
+    cell(formatCount(tokens), 9, { right: true }),
+    cell(formatCount(sourceTokens), 10, { right: true }),
+    span(`  ${damage?.replaceAll("_", " ") ?? ""}`, paint.warning),
+  ];
 }
