@@ -286,6 +286,8 @@ function testRoles(partitions: number): void {
         "the lease of a space": "UPDATE vector_spaces SET lease_until = 9000000000000000",
         "the bill of others": `INSERT INTO spend (at, conversation_id, purpose, provider, model, input_tokens, output_tokens, duration_ms, outcome)
          VALUES (1, ${other}, '', '', '', 1, 1, 1, '')`,
+        "what was spent, less some": `INSERT INTO spend (at, purpose, provider, model, input_tokens, output_tokens, duration_ms, outcome)
+         VALUES (1, '', '', '', -1000000, 0, 0, '')`,
         "the record of usage": "DELETE FROM spend",
         "how others count tokens": "UPDATE token_calibration_by_role SET factor = 9",
         "the guards of others": "DELETE FROM guards_by_role",
@@ -301,6 +303,59 @@ function testRoles(partitions: number): void {
       expect(await attempt(client, "INSERT INTO guards VALUES ('model', 9, 9, '')")).toBe(1);
       expect(await attempt(client, "UPDATE token_calibration SET factor = 9")).toBe(0);
       expect((await admin.query("SELECT failures::int FROM guards")).rows).toEqual([{ failures: 1 }]);
+    });
+
+    test("learns nothing about others in the name of their role", async () => {
+      const { address, admin, role, asRole } = await start();
+      const engine = await open(address);
+      const other = `other_${role}`;
+      await admin.query(`CREATE ROLE ${other} LOGIN`);
+      await talk(engine, "bob");
+      await addRole(address, { role, owner: "ann" });
+      await addRole(address, { role: other, owner: "bob" });
+      const client = await connect(asRole);
+      const ask = async (call: string): Promise<unknown[]> =>
+        (await client.query(`SELECT DISTINCT ${call} AS told FROM generate_series(1, 100) n`)).rows;
+      expect(await ask(`is_of_others(n, '${other}')`)).toEqual([{ told: true }]);
+      for (const kind of ["session", "conversation", "summary", "message"])
+        expect(await ask(`is_seal_of_others('${kind}', n::text, '${other}')`), kind).toEqual([
+          { told: true },
+        ]);
+    });
+
+    test("runs nothing as the role that owns the tables", async () => {
+      const { admin, client } = await startBoth(false);
+      const { rows } = await admin.query<{ name: string }>(
+        "SELECT oid::regprocedure::text AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef AND prorettype = 'trigger'::regtype",
+      );
+      // A table of its own, with a trigger of ours, that writes to a table of its own, whose trigger is its own.
+      await client.query(`CREATE TEMP TABLE bait (message_id bigint); CREATE TEMP TABLE message_keys (message_id bigint);
+        CREATE TEMP TABLE ran_as (who text); GRANT ALL ON bait, message_keys, ran_as TO PUBLIC;
+        CREATE FUNCTION pg_temp.run() RETURNS trigger LANGUAGE plpgsql AS
+          'BEGIN INSERT INTO pg_temp.ran_as VALUES (current_user); RETURN NULL; END';
+        CREATE TRIGGER run AFTER INSERT ON pg_temp.message_keys FOR EACH ROW EXECUTE FUNCTION pg_temp.run()`);
+      for (const { name } of rows)
+        expect(
+          await attempt(
+            client,
+            `CREATE TRIGGER bait AFTER INSERT ON bait REFERENCING NEW TABLE AS changed
+             FOR EACH STATEMENT EXECUTE FUNCTION ${name}; INSERT INTO bait VALUES (1)`,
+          ),
+          name,
+        ).toBe(DENIED);
+      expect((await client.query("SELECT who FROM ran_as")).rows).toEqual([]);
+    });
+
+    test("gives no message of its own the number of another's, and takes nothing of others along", async () => {
+      const { admin, client } = await startBoth(false);
+      const bobs = `SELECT p.* FROM message_parts p JOIN messages m USING (message_id) JOIN conversations c USING (conversation_id)
+        WHERE c.owner = 'bob' ORDER BY 1, 2`;
+      const before = (await admin.query<{ message_id: string }>(bobs)).rows;
+      const victim = before[0]?.message_id;
+      const row = "(tableoid, ctid) = (SELECT tableoid, ctid FROM messages ORDER BY message_id DESC LIMIT 1)";
+      expect(await attempt(client, `UPDATE messages SET message_id = ${victim} WHERE ${row}`)).not.toBe(1);
+      await attempt(client, `DELETE FROM messages WHERE message_id = ${victim}`);
+      expect((await admin.query(bobs)).rows).toEqual(before);
     });
 
     /** The links of its own rows, as a role would have to bend them, and the reads of a program that no rule holds. */

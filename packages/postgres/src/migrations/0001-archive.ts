@@ -84,7 +84,9 @@ const DIVIDED: Partial<Record<TableName, string>> = {
 /**
  * A divided table has no key without the column that divides it, so another table has the one key of messages: a number is given to one message,
  * whoever chose it, and what refers to a message refers to that. Only the triggers write it, and they do it for roles that may not; its schema is
- * named, because a role could put a temporary table of the same name before it.
+ * named, because a role could put a temporary table of the same name before it. Nobody else may use their function: on a table of its own, a role
+ * would have it write, with the rights of the role that owns the archive, where a trigger of its own waits. A number never changes: the
+ * key of another message would not be missed.
  */
 const MESSAGE_KEYS = "CREATE TABLE message_keys (message_id bigint PRIMARY KEY);";
 const KEEP_KEYS = `
@@ -97,6 +99,13 @@ BEGIN
   END IF;
   RETURN NULL;
 END $keep$;
+REVOKE ALL ON FUNCTION keep_message_keys() FROM PUBLIC;
+CREATE FUNCTION keep_message_number() RETURNS trigger LANGUAGE plpgsql AS $keep$
+BEGIN
+  RAISE insufficient_privilege USING MESSAGE = 'the number of a message cannot change';
+END $keep$;
+CREATE TRIGGER keep_message_number BEFORE UPDATE OF message_id ON messages
+  FOR EACH ROW WHEN (old.message_id <> new.message_id) EXECUTE FUNCTION keep_message_number();
 CREATE TRIGGER keep_message_keys AFTER INSERT ON messages
   REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION keep_message_keys();
 CREATE TRIGGER drop_message_keys AFTER DELETE ON messages

@@ -51,14 +51,14 @@ CREATE POLICY own_rows ON archive_roles FOR SELECT USING (role = current_user);`
  * Whether what a blob or a seal is about is somebody else's. What it is about may be written after it, or be gone before it. The bodies are no
  * strings: their tables are found when the functions are made, because a role could put a temporary table of the same name before ours.
  */
-const FUNCTIONS = `
-CREATE FUNCTION is_of_others(conversation bigint, reader text) RETURNS boolean
+export const makeFunctions = (create: string, unless: string): string => `
+${create} FUNCTION is_of_others(conversation bigint, reader text) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
-RETURN EXISTS (SELECT 1 FROM conversations c WHERE c.conversation_id = conversation
+RETURN ${unless}EXISTS (SELECT 1 FROM conversations c WHERE c.conversation_id = conversation
   AND c.owner <> ALL (ARRAY(SELECT r.owner FROM archive_roles r WHERE r.role = reader)));
-CREATE FUNCTION is_seal_of_others(kind text, id text, reader text) RETURNS boolean
+${create} FUNCTION is_seal_of_others(kind text, id text, reader text) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
-RETURN CASE kind
+RETURN ${unless}CASE kind
   WHEN 'session' THEN EXISTS (SELECT 1 FROM sessions s WHERE s.session_ref = id::bigint
     AND s.owner <> ALL (ARRAY(SELECT r.owner FROM archive_roles r WHERE r.role = reader)))
   WHEN 'conversation' THEN is_of_others(id::bigint, reader)
@@ -139,4 +139,4 @@ const POLICIES = Object.entries(RULES).map(
   ([table, rule]) => `CREATE POLICY own_rows ON ${table} USING (${rule});`,
 );
 
-export const sql = [PENDING, ROLES, FUNCTIONS, ...POLICIES].join("\n");
+export const sql = [PENDING, ROLES, makeFunctions("CREATE", ""), ...POLICIES].join("\n");

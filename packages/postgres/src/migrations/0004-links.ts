@@ -10,7 +10,7 @@
 import { TABLE_NAMES } from "@lossless/core/ports";
 import type { TableName } from "@lossless/core/ports";
 import { NUMBERED, REFERENCES, sequenceOf } from "./0001-archive.ts";
-import { RULES } from "./0003-owners.ts";
+import { makeFunctions, RULES } from "./0003-owners.ts";
 
 export const version = 4;
 
@@ -64,6 +64,8 @@ const BY_KIND: Readonly<Record<string, string>> = {
   seals: `CASE kind WHEN 'session' THEN ${seen("sessions", "seals.id::bigint")} WHEN 'conversation' THEN ${seen("conversations", "seals.id::bigint")}
     WHEN 'summary' THEN ${seen("summaries", "seals.id")} ELSE ${seen("messages", "seals.id::bigint")} END`,
   index_documents: `CASE kind WHEN 'message' THEN ${seen("messages", "index_documents.id")} ELSE ${seen("summary_refs", "index_documents.id")} END`,
+  // Less than nothing would take back what others spent, and with it the caps.
+  spend: "input_tokens >= 0 AND output_tokens >= 0 AND duration_ms >= 0",
   // That something was forgotten, and the server has to clear its pages.
   meta: "key = 'forgetting_open'",
 };
@@ -111,6 +113,9 @@ CREATE VIEW ${table} WITH (security_barrier) AS
 const ACTING = `
 CREATE FUNCTION acting_role() RETURNS text LANGUAGE sql STABLE
 RETURN coalesce((SELECT min(r.role) FROM archive_roles r WHERE r.role = current_user), '');`;
+
+/** Whoever asks in the name of another role is told the same about everything: else it would learn how much is whose, and when it came. */
+const ASKED = makeFunctions("CREATE OR REPLACE", "NOT pg_has_role(session_user, reader, 'MEMBER') OR ");
 
 /**
  * Links within a table: rows of one statement may point at each other, so they are checked after it. No name is looked up where a role could put
@@ -163,4 +168,4 @@ export const ACCESS: Readonly<Record<string, readonly Access[]>> = {
   ...Object.fromEntries(OF_EACH_ROLE.map((table) => [`${table}_by_role`, []])),
 };
 
-export const sql = [ACTING, ...OF_EACH_ROLE.map(ownPartOf), ...WITHIN, ...POLICIES].join("\n");
+export const sql = [ACTING, ASKED, ...OF_EACH_ROLE.map(ownPartOf), ...WITHIN, ...POLICIES].join("\n");
