@@ -1,6 +1,6 @@
 /**
- * Makes `npm start`, `npm test` and `npm run check` work on a fresh clone: installs the dependencies when they are missing or are not
- * those of the lock file. Plain JavaScript, because the machine's own Node runs it, and that may be an old one.
+ * Makes `npm start`, `npm test`, `npm run build` and the others work on a fresh clone: installs the dependencies when they are missing or
+ * are not those of the lock file. Plain JavaScript, because the machine's own Node runs it, and that may be an old one.
  *
  * Whether an install is needed is read from node_modules itself, so that an install made by hand counts and one that was cut off does
  * not. Of several runs at the same time one installs and the others wait for it.

@@ -248,6 +248,16 @@ describe("the build", () => {
     expect(script).toContain("set -euo pipefail");
   });
 
+  test("what people run in a fresh clone installs what is missing first", () => {
+    const inner = new Set(["docs:check"]);
+    const scripts = Object.entries(manifest.scripts as Record<string, string>);
+    const direct = scripts.filter(
+      ([name, command]) => command.startsWith("node ") && !name.startsWith("pre"),
+    );
+    for (const [name] of direct.filter(([name]) => !inner.has(name)))
+      expect(manifest.scripts, name).toHaveProperty([`pre${name}`], "node scripts/ensure-installed.mjs");
+  });
+
   test("npm run check looks at format, lint, types and docs", () => {
     for (const part of ["format:check", "lint", "types", "docs:check"]) {
       expect(manifest.scripts["check"]).toContain(`npm run ${part}`);
