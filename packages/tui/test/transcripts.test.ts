@@ -63,10 +63,21 @@ test("imports one after a look, or all of them; what was stored is then called s
   expect((await stage.writer.verify()).problems).toEqual([]);
 });
 
-test("says so where there is nothing", async () => {
+test("says where there is nothing, and what to do next", async () => {
   stage = await openStage();
-  expect(await stage.press("i")).toContain("No transcripts here");
-  expect(await stage.press("u")).toContain("0 transcripts found");
+  const none = await stage.press("i");
+  expect(none).toContain("No transcripts found: no agent keeps sessions in its usual folder here.");
+  expect(none).toContain("Next: quit and start lcm tui --sessions DIR");
+  expect(none).not.toMatch(/0 transcripts|FILE/);
+  expect(await stage.press("u")).toContain("still no transcripts");
+});
+
+test("says which folder holds none, in a narrow terminal too", async () => {
+  using folder = makeTemporaryFolder();
+  stage = await openStage({ sessionFolders: [folder.path], columns: 40, rows: 16 });
+  const none = (await stage.press("i")).replaceAll(/\s+/g, " ");
+  expect(none.replaceAll(" ", "")).toContain(`Notranscriptsfoundin${folder.path}.`);
+  expect(none).toContain("press u, or start lcm tui --sessions DIR with another folder.");
 });
 
 test("finds the folders where agents keep their sessions", async () => {

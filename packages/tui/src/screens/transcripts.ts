@@ -2,7 +2,7 @@
 import { EngineError, makeImportId } from "@lossless/core";
 import { createDryTarget, importTranscript } from "@lossless/interchange";
 import type { ImportResult } from "@lossless/interchange";
-import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
+import { countOf, formatBytes, formatCount, formatTime, toOneLine, wrapToWidth } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
 import type { ListArea } from "../mouse.ts";
@@ -79,7 +79,8 @@ export class TranscriptsScreen implements Screen {
     }
     if (key.name === "u") {
       await this.load();
-      this.#desk.say(`${countOf(this.#files.length, "transcript")} found`);
+      const { length } = this.#files;
+      this.#desk.say(length === 0 ? "still no transcripts" : `${countOf(length, "transcript")} found`);
       return true;
     }
     const chosen = this.#files[this.#cursor.selected];
@@ -92,11 +93,11 @@ export class TranscriptsScreen implements Screen {
   }
 
   render({ columns, rows }: Size, paint: Paint): string[] {
+    if (this.#files.length === 0) return renderNothing(this.#desk.archive.sessionFolders, columns, paint);
     const room = Math.max(1, rows - HEAD_ROWS);
     this.#cursor = keepInList(this.#cursor, this.#files.length, room);
     const { top, selected } = this.#cursor;
-    const { sessionFolders } = this.#desk.archive;
-    const where = sessionFolders.length === 0 ? "no folder of sessions was found" : sessionFolders.join(", ");
+    const where = this.#desk.archive.sessionFolders.join(", ");
     const lines = this.#files
       .slice(top, top + room)
       .map((file, at) =>
@@ -112,14 +113,13 @@ export class TranscriptsScreen implements Screen {
           { columns, isSelected: top + at === selected, paint },
         ),
       );
-    const empty = paint.faint("  No transcripts here. lcm tui --sessions DIR looks into another folder.");
     return [
       renderSpans(
         [span(`  ${countOf(this.#files.length, "transcript")} in ${toOneLine(where)}`, paint.faint)],
         columns,
       ),
       renderSpans([span("  CHANGED               SIZE  STATE         FILE", paint.faint)], columns),
-      ...(lines.length === 0 ? [empty] : lines),
+      ...lines,
     ];
   }
 
@@ -129,6 +129,20 @@ export class TranscriptsScreen implements Screen {
     const name = folder === undefined ? path : path.slice(folder.length + 1);
     return name.length <= columns ? name : `…${name.slice(-Math.max(1, columns - 1))}`;
   }
+}
+
+/** That there is nothing, where it was looked for, and what to do next. */
+function renderNothing(folders: readonly string[], columns: number, paint: Paint): string[] {
+  const says =
+    folders.length === 0
+      ? "No transcripts found: no agent keeps sessions in its usual folder here."
+      : `No transcripts found in ${toOneLine(folders.join(", "))}.`;
+  const next =
+    folders.length === 0
+      ? "Next: quit and start lcm tui --sessions DIR with the folder your agent writes to."
+      : "Next: work with your agent and press u, or start lcm tui --sessions DIR with another folder.";
+  const wrap = (text: string): string[] => wrapToWidth(text, columns - 4).map((line) => `  ${line}`);
+  return ["", ...wrap(says), "", ...wrap(next).map((line) => paint.faint(line))];
 }
 
 /** What importing would do; nothing is stored. */
