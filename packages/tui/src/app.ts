@@ -271,7 +271,8 @@ export class App implements Desk {
 
   #renderHead(columns: number): string {
     const { paint } = this.#options;
-    const { position = null } = this.top ?? {};
+    const screen = this.top;
+    const position = screen?.position ?? screen?.area?.position ?? null;
     const state = this.#isLive ? "live" : "the archive cannot be read";
     const live = ` ${position === null ? "" : `${position}  `}${state} `;
     const room = Math.max(1, columns - live.length - 5);

@@ -24,7 +24,7 @@ export function keepInList({ selected, top }: ListCursor, count: number, rows: n
   return { selected: chosen, top: Math.max(least, Math.min(top, most)) };
 }
 
-/** Where the rows are in a pane that has so many lines above them. */
+/** Where the rows are in a pane that has so many lines above them, and where one is among them. */
 export function placeList(
   { selected, top }: ListCursor,
   count: number,
@@ -32,5 +32,6 @@ export function placeList(
   firstRow: number,
 ): ListArea {
   const shown = Math.max(0, Math.min(pane.rows - firstRow, count - top));
-  return { columns: pane.columns, rows: pane.rows, firstRow, shown, chosen: selected - top };
+  const position = count === 0 ? null : `${selected + 1}/${count}`;
+  return { columns: pane.columns, rows: pane.rows, firstRow, shown, chosen: selected - top, position };
 }

@@ -24,6 +24,8 @@ export interface ListArea {
   /** Rows that are shown, and which of them is chosen. */
   readonly shown: number;
   readonly chosen: number;
+  /** Which of how many is chosen, such as 12/162; null in an empty list. */
+  readonly position?: string | null;
   /** What a click on the chosen row presses, where it is not Enter. */
   readonly openKey?: string;
 }

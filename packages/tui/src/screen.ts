@@ -18,7 +18,7 @@ export interface Size {
 export interface Screen {
   /** A word for the line at the top. */
   readonly name: string;
-  /** Which of how many is chosen, such as 12/162; null where nothing is. */
+  /** Which of how many is chosen, such as 12/162, where the list holds only some of them; else its area says it. */
   readonly position?: string | null;
   /** Where its list is, so that the mouse can choose a row. */
   readonly area?: ListArea | null;

@@ -48,7 +48,7 @@ describe("dissolve", () => {
     await press("d", "y");
     await see(`dissolved ${summaryId}`);
     expect(await listCover(writer)).not.toContain(summaryId);
-    expect(await see("graph of 1")).not.toContain(`▸ + d1 ${summaryId}`);
+    expect(await see("graph of step 0")).not.toContain(`▸ + d1 ${summaryId}`);
     expect(await isProven(writer)).toBe(true);
   });
 

@@ -74,7 +74,7 @@ describe("on the screen", () => {
     expect(await press(report(0, 10, 5))).toMatch(/▸ .*step 111/);
     expect(await press(report(64, 10, 5))).toMatch(/▸ .*step 108/);
     const foot = (await stage.look()).split("\n").at(-1) ?? "";
-    expect(await press(report(0, foot.indexOf("s graph") + 3, 24))).toContain("graph of 1");
+    expect(await press(report(0, foot.indexOf("s graph") + 3, 24))).toContain("graph of step 0");
     // Nothing is pointed at above the rows, and typing is not disturbed.
     expect(await press(report(0, 1, 2), "/", report(0, 10, 5), report(64, 10, 5))).toContain("search: ▏");
     await press("escape");

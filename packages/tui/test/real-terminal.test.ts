@@ -106,11 +106,11 @@ describe("in a real terminal", () => {
     press("PageUp");
     await see(/▸ 2026-03-05 1\d:00/);
     press("s");
-    await see("graph of 1");
+    await see("graph of step 0");
     press("Right", "Down");
     await see(/▸ [├└]─ /);
     press("c");
-    await see(/context of 1[\s\S]*of 32,000 tokens/);
+    await see(/context of step 0[\s\S]*of 32,000 tokens/);
     press("Escape");
     await see(/▸ [├└]─ /);
     press("Escape");
@@ -130,7 +130,7 @@ describe("in a real terminal", () => {
     const before = await readModes();
     await start();
     press("s");
-    await see("graph of 1");
+    await see("graph of step 0");
     press("C-c");
     await see("status 130");
     expect(look()).toMatch(/before\nstatus 130/);
@@ -169,14 +169,14 @@ describe("in a real terminal", () => {
   test("gives the terminal to the shell with Ctrl-Z, and comes back with fg", async () => {
     await start();
     press("s");
-    await see("graph of 1");
+    await see("graph of step 0");
     press("C-z");
     await see("Stopped");
-    expect(look()).not.toContain("graph of 1");
+    expect(look()).not.toContain("graph of step 0");
     expect(await readModes()).toMatch(/[^-]icanon/);
     type("fg");
     press("Enter");
-    await see("graph of 1");
+    await see("graph of step 0");
     press("Right", "Down");
     await see(/▸ [├└]─ /);
     press("q");
@@ -286,7 +286,7 @@ describe("in a real terminal", () => {
     try {
       await start();
       press("s");
-      await see("graph of 1");
+      await see("graph of step 0");
       press("d");
       await see("Nothing has been changed yet");
       press("y");

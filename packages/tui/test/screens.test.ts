@@ -76,7 +76,7 @@ describe("messages", () => {
   test("opens at the newest, with the text of the chosen one below", async () => {
     const { press } = await open({ fill: fillPlain });
     expect(await press("enter")).toMatchInlineSnapshot(`
-      " lcm  Conversations › step 0: the greenhouse sensor 0…                     live
+      " lcm  Conversations › step 0: the greenhouse sensor 0…            120/120  live
         120 messages, 0 summaries, 3,390 tokens in the context; at 100 %, following
         2026-03-05 13:00 assistant      46  step 109: the greenhouse sensor 109 repor…
                    14:00 tool           17  [tool result: read_file] const step = 110;
@@ -241,7 +241,7 @@ describe("context", () => {
     await write("3000");
     await press("enter", "g");
     const previous = await press("P");
-    expect(previous).toContain("former context of 1");
+    expect(previous).toContain("former context of step 0");
     expect(previous).toMatch(/before sum_[0-9a-f]{16} was made: \d+ items with/);
     expect(previous).toMatch(/▸ ◂ summary +sum_/);
     expect(previous).toMatch(/now under sum_[0-9a-f]{16}/);
@@ -285,6 +285,25 @@ test("spend and doctor say how things are", async () => {
   expect(await see(/\d+ errors?, \d+ warnings?, \d+ notes?/)).toContain(
     "there is no backup beside the database",
   );
+});
+
+test("every list says which of how many rows is chosen", async () => {
+  const { press, see, terminal } = await open();
+  const place = async (...keys: string[]): Promise<string | undefined> =>
+    / (\d+\/\d+) {2}live/.exec((await press(...keys)).split("\n")[0] ?? "")?.[1];
+  expect(await place()).toBe("1/1");
+  expect(await place("enter")).toBe("120/120");
+  expect(await place("g", "j")).toBe("2/120");
+  expect(await place("s", "e", "j")).toMatch(/^2\/\d+$/);
+  expect(await place("r", "S")).toMatch(/^1\/\d+$/);
+  expect(await place("escape", "c", "g")).toMatch(/^1\/\d+$/);
+  // Nothing to choose from.
+  expect(await place("F")).toBeUndefined();
+  await press("escape", "escape", "escape", "escape", "D");
+  await see("there is no backup");
+  expect(await place("G")).toMatch(/^(\d+)\/\1$/);
+  terminal.resize(40, 12);
+  expect(await place("g")).toMatch(/^1\//);
 });
 
 test("keys that need a summary say so where none is chosen", async () => {
@@ -331,7 +350,7 @@ test("help names the keys of the screen one came from", async () => {
   const help = await press("?");
   for (const words of ["dissolve", "rewrite", "repair", "previous context", "a page", "search", "quit"])
     expect(help).toContain(words);
-  expect(await press("x")).toContain("graph of 1");
+  expect(await press("x")).toContain("graph of step 0");
 });
 
 /** Opens the graph with everything in it, and goes down to a summary. */

@@ -75,7 +75,7 @@ export class ContextScreen implements Screen {
   }
 
   get name(): string {
-    return `${this.#before === null ? "context" : "former context"} of ${this.conversation.conversationId}`;
+    return `${this.#before === null ? "context" : "former context"} of ${this.conversation.heading}`;
   }
 
   get area(): ListArea {

@@ -59,7 +59,7 @@ export class GraphScreen implements Screen {
   }
 
   get name(): string {
-    return `graph of ${this.conversation.conversationId}`;
+    return `graph of ${this.conversation.heading}`;
   }
 
   get area(): ListArea {

@@ -67,6 +67,18 @@ export class MessagesScreen implements Screen {
     );
   }
 
+  /** The list is a window: messages are counted as they were stored. */
+  get position(): string | null {
+    const { at, last } = this.#place;
+    return at === null ? null : `${at}/${last}`;
+  }
+
+  get #place(): { readonly at: number | null; readonly last: number } {
+    const { rows, isAtEnd, selected } = this.#window;
+    const last = isAtEnd ? (rows.at(-1)?.seq ?? 0) : this.conversation.messages;
+    return { at: selected?.seq ?? null, last: Math.max(1, last, selected?.seq ?? 0) };
+  }
+
   get #rows(): number {
     return Math.max(1, splitPanes(this.#desk.size).list.rows - HEAD_ROWS);
   }
@@ -179,10 +191,8 @@ export class MessagesScreen implements Screen {
 
   #renderHead(columns: number, paint: Paint): string {
     const { messages, summaries, shownTokens } = this.conversation;
-    const row = this.#window.selected;
-    const last = this.#window.isAtEnd ? (this.#window.rows.at(-1)?.seq ?? 0) : messages;
-    const share =
-      row === undefined ? 100 : Math.min(100, Math.round((100 * row.seq) / Math.max(row.seq, last, 1)));
+    const { at, last } = this.#place;
+    const share = at === null ? 100 : Math.round((100 * at) / last);
     const facts = `${countOf(messages, "message")}, ${countOf(summaries, "summary", "summaries")}, ${formatCount(shownTokens)} tokens in the context`;
     const follow = this.#window.isFollowing ? ", following" : "";
     return renderSpans([span(`  ${facts}; at ${share} %${follow}`, paint.faint)], columns);

@@ -38,7 +38,7 @@ export async function makePreviousScreen(
     };
   };
   return new TextScreen(desk, {
-    name: `previous context of ${id ?? conversation.conversationId}`,
+    name: `previous context of ${id ?? conversation.heading}`,
     conversation,
     keys: [
       { keys: "p", does: "what that one was given" },
