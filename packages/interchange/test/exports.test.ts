@@ -1,6 +1,6 @@
 /** Exports for people and other programs. */
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -14,6 +14,7 @@ import { importDocumented } from "../src/documented/import.ts";
 import { exportText } from "../src/formats/export-text.ts";
 import { importTranscript } from "../src/transcript/import.ts";
 import { exportRemnic } from "../src/formats/remnic.ts";
+import { exportPage } from "../src/page/export-page.ts";
 
 import { buildDocumented } from "./documented/build.ts";
 import { makeTemporaryDirectory } from "@lossless/testkit";
@@ -118,6 +119,31 @@ test("Markdown quotes what was said and lets none of it act", async () => {
   expect(text).toContain("`````text\n<script>alert(1)</script> ````");
   expect(text).toContain("<details><summary>Tool call: read</summary>");
 });
+
+test.each([true, false])(
+  "a page that is cancelled, dry run %s, says so within a turn and leaves no file",
+  async (dryRun) => {
+    const folder = makeTemporaryDirectory();
+    await fill(folder);
+    const before = readdirSync(folder);
+    const cancelled = { aborted: false };
+    const request = { out: join(folder, "a.html"), dryRun, signal: cancelled as AbortSignal };
+    const store = openStore(folder);
+    const progress: number[] = [];
+    const onProgress = ({ done }: { done: number }): void => {
+      progress.push(done);
+      cancelled.aborted = true;
+    };
+    await expect(exportPage(store, { ...request, onProgress })).rejects.toMatchObject({ code: "aborted" });
+    expect(progress).toHaveLength(1);
+    await expect(exportPage(store, { ...request, conversationIds: [99] })).rejects.toMatchObject({
+      code: "not_found",
+    });
+    expect(
+      readdirSync(folder).filter((name) => !before.includes(name) && !name.startsWith("lcm.db")),
+    ).toEqual([]);
+  },
+);
 
 test("OpenAI messages can be imported again, calls and results kept together", async () => {
   const folder = makeTemporaryDirectory();

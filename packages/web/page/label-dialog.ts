@@ -85,7 +85,11 @@ function renderForm(
     save.disabled = true;
     const update = findChanges(row, {
       name: name.value.trim(),
-      tags: tags.value.split(",").flatMap((tag) => tag.trim().toLowerCase() || []),
+      // A tag may hold a comma: tags that nobody touched stay as they are.
+      tags:
+        tags.value === row.tags.join(", ")
+          ? row.tags
+          : tags.value.split(",").flatMap((tag) => tag.trim().toLowerCase() || []),
       pinned: pinned.checked,
       unlisted: unlisted.checked,
     });

@@ -131,13 +131,16 @@ class Desk {
 
   /** A preview, an action that was confirmed, or labels. */
   async #change(request: IncomingMessage, response: ServerResponse, visit: Visit): Promise<void> {
-    const change =
-      this.#actions === null || request.method !== "POST"
-        ? null
-        : findChange(visit.url.pathname, this.#actions, this.#label);
-    if (change === null) {
-      response.setHeader("allow", "GET, HEAD");
-      return sendText(response, 405, "The inspector only reads. lcm web --write lets it change things.");
+    const change = this.#actions && findChange(visit.url.pathname, this.#actions, this.#label);
+    if (change === null || request.method !== "POST") {
+      response.setHeader("allow", change === null ? "GET, HEAD" : "POST");
+      return sendText(
+        response,
+        405,
+        this.#actions === null
+          ? "The inspector only reads. lcm web --write lets it change things."
+          : "Nothing at this address can be changed in this way.",
+      );
     }
     const refusal = this.#gate.refuseWrite(visit);
     if (refusal !== null) return sendText(response, refusal.status, refusal.message);

@@ -166,6 +166,9 @@ describe("labels", () => {
       expect((await label(body)).status).toBe(400);
     expect((await post("/api/conversations/99/labels", { pinned: true })).status).toBe(404);
     expect((await fetch(`${origin}/api/conversations?since=soon`, { headers })).status).toBe(400);
+    const put = await fetch(`${origin}/api/conversations/1/labels`, { method: "PUT", headers });
+    expect([put.status, put.headers.get("allow")]).toEqual([405, "POST"]);
+    expect(await put.text()).not.toContain("only reads");
   });
 });
 

@@ -65,12 +65,17 @@ describe.skipIf(chromium === null)("an inspector that may write", () => {
     await rows.first().getByText("A quiet one").waitFor();
     await goAndWait(page, "#/overview?tag=depot&since=2026-01-01&sort=oldest");
     await page.getByText("1 conversation", { exact: true }).waitFor();
+    const [listed] = (await site.writer.listConversations({ tag: "depot", limit: 9 })).items;
+    const conversationId = listed?.conversationId ?? 0;
+    await site.writer.labelConversation({ conversationId, addTags: ["one, two"] });
     await rows.first().locator(".title").click();
     await page.locator(".heading", { hasText: "A quiet one" }).locator(".tag").first().waitFor();
     await page.locator(".tools .label-button").click();
     await dialog().getByLabel("hidden from lists").check();
     await press("Save");
     await page.locator(".heading", { hasText: "hidden from lists" }).waitFor();
+    const labelled = await site.writer.readConversation({ conversationId });
+    expect(labelled?.tags.toSorted()).toEqual(["depot", "odd", "one, two"]);
     await page.goBack();
     await page.getByText("0 conversations", { exact: true }).waitFor();
     await page.getByLabel("hidden ones too").check();

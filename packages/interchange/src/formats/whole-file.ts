@@ -61,12 +61,19 @@ async function writeChunks(
   const done = Promise.all(ends);
   // Awaited below; without this a disk that fills up would be an unhandled rejection first.
   done.catch(() => undefined);
-  for await (const chunk of chunks) {
-    if (signal?.aborted) {
-      file.destroy();
-      throw new EngineError("aborted", `cannot finish ${path}: cancelled`);
+  try {
+    for await (const chunk of chunks) {
+      if (signal?.aborted) throw new EngineError("aborted", `cannot finish ${path}: cancelled`);
+      if (!sink.write(chunk)) await Promise.race([once(sink, "drain"), done]);
     }
-    if (!sink.write(chunk)) await Promise.race([once(sink, "drain"), done]);
+  } catch (error) {
+    // Closed before it is removed: a file that is still being opened would come back.
+    const closed = new Promise<void>((resolve) => void file.once("close", () => resolve()));
+    if (!file.closed) {
+      file.destroy();
+      await closed;
+    }
+    throw error;
   }
   sink.end();
   await done;

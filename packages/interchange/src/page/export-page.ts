@@ -2,6 +2,7 @@
  * Exports conversations as one page to read, send and print. Reads a turn at a time, so that its memory does not grow with the conversation. A
  * dry run does everything but write, and says what would be redacted and where.
  */
+import { EngineError } from "@lossless/core";
 import { addHeadings } from "@lossless/core/formats";
 import type { Snapshot, Store } from "@lossless/core/ports";
 import { REDACTION_SETS } from "@lossless/core/settings";
@@ -38,21 +39,15 @@ export async function exportPage(
     const source = new PageSource(snapshot, options);
     const chunks = source.render();
     const { bytes } = await (options.dryRun === true
-      ? measure(chunks, options.signal)
+      ? measure(chunks)
       : writeWholeFile(options.out, chunks, { signal: options.signal }));
     return { path: options.out, ...source.counts, bytes, redacted: source.redacted };
   });
 }
 
-async function measure(
-  chunks: AsyncIterable<string>,
-  signal: AbortSignal | undefined,
-): Promise<{ bytes: number }> {
+async function measure(chunks: AsyncIterable<string>): Promise<{ bytes: number }> {
   let bytes = 0;
-  for await (const chunk of chunks) {
-    signal?.throwIfAborted();
-    bytes += Buffer.byteLength(chunk);
-  }
+  for await (const chunk of chunks) bytes += Buffer.byteLength(chunk);
   return { bytes };
 }
 
@@ -158,8 +153,10 @@ class PageSource {
   }
 
   async *#readMessages(conversationId: number): AsyncGenerator<PageMessage> {
-    const { keepHousekeeping = true } = this.#options;
+    const { keepHousekeeping = true, signal, out } = this.#options;
     for await (const { row, bytes } of readMessages(this.#store, conversationId)) {
+      // A turn can be as long as the conversation: whoever cancels does not wait for its end.
+      if (signal?.aborted) throw new EngineError("aborted", `cannot finish ${out}: cancelled`);
       // Other reasons hide what is not part of this conversation as it went.
       if (row.hidden.length > 0 && !(keepHousekeeping && isHousekeeping(row))) continue;
       const message = readPageMessage(row, this.#redactions.message(row, bytes));
