@@ -1,10 +1,11 @@
 /**
  * Runs what the documentation shows: the commands in `console` blocks of the README and of the pages in docs/, with the output printed there,
- * and the example programs. Blocks of one page marked `ts runnable` are one program; `// prints …` says what it must print.
+ * and the example programs. `npm test` runs the commands of the README; the soak those of every page, and checks types. Blocks of one page marked `ts runnable` are one program; `// prints …` says what it must print.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isSoak } from "@lossless/testkit/rounds.ts";
 import { afterAll, expect, test } from "vitest";
 import { listBlocks, listPromises, listProjectFiles, ROOT } from "./source-files.ts";
 
@@ -33,7 +34,7 @@ test.each(runnable)("the examples of %s run and print what they say", (page) => 
   expect(run.stdout.trimEnd().split("\n")).toEqual(listPromises(program));
 });
 
-test("the examples pass the type check", () => {
+test.runIf(isSoak)("the examples pass the type check", () => {
   const home = mkdtempSync(join(folder, "types-"));
   for (const [index, page] of runnable.entries()) {
     writeFileSync(join(home, `example-${index}.ts`), listBlocks(page, "ts runnable").join("\n"));
@@ -72,7 +73,7 @@ function matcherOf(line: string): RegExp {
   return new RegExp(`^${parts.join(".*")}`, "m");
 }
 
-test.each(withCommands)("the commands of %s give what it shows", (page) => {
+test.each(isSoak ? withCommands : ["README.md"])("the commands of %s give what it shows", (page) => {
   const home = mkdtempSync(join(folder, "commands-"));
   symlinkSync(join(ROOT, "packages"), join(home, "packages"), "dir");
   const sessions = readSessions(page);
