@@ -28,7 +28,8 @@ const LEFT = "SELECT count(*) AS n, count(*) FILTER (WHERE role = $1) AS own FRO
 /** A role that rules do not hold, and why. */
 const FIND = `
   SELECT (SELECT bool_or(g.rolsuper OR g.rolbypassrls) FROM pg_roles g WHERE pg_has_role(r.oid, g.oid, 'MEMBER')) AS "isAbove",
-    pg_has_role(r.oid, c.relowner, 'MEMBER') AS "isOwner"
+    pg_has_role(r.oid, c.relowner, 'MEMBER') AS "isOwner", has_schema_privilege(r.oid, c.relnamespace, 'CREATE') AS "mayCreate",
+    c.relnamespace::regnamespace::text AS schema
   FROM pg_roles r CROSS JOIN pg_class c WHERE r.rolname = $1 AND c.oid = to_regclass('archive_roles')`;
 const SEQUENCES = `
   SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relkind = 'S' AND c.relnamespace = current_schema()::regnamespace
@@ -111,9 +112,15 @@ export const removeRole = (address: string, role: string, owner: string | null):
     }),
   );
 
-/** The server holds neither a superuser nor the owner of the tables to its rules. */
+/**
+ * The server holds neither a superuser nor the owner of the tables to its rules. A role that may create in their schema could put a function
+ * there that fits a call better than the server's own, and the owner of the tables would run it.
+ */
 async function checkRole(sql: Sql, role: string): Promise<void> {
-  const found = await sql.get<{ isAbove: boolean; isOwner: boolean }>(FIND, role);
+  const found = await sql.get<{ isAbove: boolean; isOwner: boolean; mayCreate: boolean; schema: string }>(
+    FIND,
+    role,
+  );
   const refuse = (why: string, hint: string): never => {
     throw new EngineError("usage", `cannot add the role ${role}: ${why}`, { hint });
   };
@@ -126,4 +133,9 @@ async function checkRole(sql: Sql, role: string): Promise<void> {
     );
   if (found?.isOwner)
     refuse("it owns the tables, or may act as the role that does", "name a role of its own for the agent");
+  if (found?.mayCreate)
+    refuse(
+      `it may create functions in the schema ${found.schema}, which others would run`,
+      `take the right from it: REVOKE CREATE ON SCHEMA ${found.schema} FROM PUBLIC, ${quote(role)} (databases of servers before PostgreSQL 15 give it to everybody)`,
+    );
 }

@@ -468,6 +468,10 @@ function testRoles(partitions: number): void {
       const member = `member_${role}`;
       await admin.query(`CREATE ROLE ${member} LOGIN; GRANT ${role} TO ${member}`);
       await expect(add(member)).rejects.toMatchObject({ code: "usage" });
+      const maker = `maker_${role}`;
+      await admin.query(`CREATE ROLE ${maker} LOGIN; GRANT CREATE ON SCHEMA public TO PUBLIC`);
+      await expect(add(maker)).rejects.toMatchObject({ code: "usage" });
+      await admin.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
       expect(await listRoles(address)).toEqual([]);
     });
   });
