@@ -1,12 +1,14 @@
 /**
- * Stored text that is Markdown as lines with styles: headings, lists, quotes, code, emphasis, links. Goes line by line, so that a broken or
+ * Stored text that is Markdown as lines with styles: headings, lists, quotes, code, tables, emphasis, links. Goes line by line, so that a broken or
  * huge text costs no more than its length, and drops nothing but the signs it shows as a style. Pure.
  *
- * Invariant: the text was made printable first, so styles are the only escape sequences. Without colour it is shown as it was written: there
- * the signs are all that marks a heading or a word.
+ * Invariant: the text was made printable first, so styles are the only escape sequences. Without colour all but tables is shown as it was
+ * written: there the signs are all that marks a heading or a word.
  */
-import { makePrintable } from "@lossless/core/doors";
+import { displayWidth, makePrintable } from "@lossless/core/doors";
+import { findTable, type FoundTable } from "./markdown-table.ts";
 import type { Paint, Style } from "./paint.ts";
+import { CELL_BORDER, type Table, type TableRow } from "./table-layout.ts";
 import type { StyledRange, TextLine } from "./wrapped-text.ts";
 
 /** Longer lines are data, not prose. */
@@ -22,19 +24,66 @@ const INLINE =
 
 export function toMarkdownLines(text: string, paint: Paint): TextLine[] {
   const lines = makePrintable(text).split("\n");
-  if (!paint.isColoured) return lines.map((line) => ({ text: line }));
-  let fence: { readonly sign: string; readonly isDiff: boolean } | null = null;
-  return lines.map((line): TextLine => {
+  const shown: TextLine[] = [];
+  let fence: Fence | null = null;
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at] ?? "";
     const [, sign = "", language = ""] = FENCE.exec(line) ?? [];
-    if (fence !== null) {
-      if (sign === "" || !sign.startsWith(fence.sign)) return renderCode(line, fence.isDiff, paint);
-      fence = null;
-      return { text: line, style: paint.faint };
+    const table = fence === null && sign === "" ? findTable(lines, at, MAX_PROSE_CHARS) : null;
+    if (table !== null) {
+      for (const row of renderTable(table, paint)) shown.push(row);
+      at += table.lines - 1;
+      continue;
     }
-    if (sign === "") return renderProse(line, paint);
-    fence = { sign, isDiff: language === "diff" || language === "patch" };
-    return { text: line, style: paint.faint };
-  });
+    shown.push(paint.isColoured ? renderLine(line, sign, fence, paint) : { text: line });
+    if (fence === null && sign !== "") fence = { sign, isDiff: language === "diff" || language === "patch" };
+    else if (fence !== null && sign !== "" && sign.startsWith(fence.sign)) fence = null;
+  }
+  return shown;
+}
+
+interface Fence {
+  readonly sign: string;
+  readonly isDiff: boolean;
+}
+
+/** A line inside a fence or outside, or the fence itself. */
+function renderLine(line: string, sign: string, fence: Fence | null, paint: Paint): TextLine {
+  if (fence !== null && (sign === "" || !sign.startsWith(fence.sign)))
+    return renderCode(line, fence.isDiff, paint);
+  return sign === "" ? renderProse(line, paint) : { text: line, style: paint.faint };
+}
+
+function renderTable({ rows, aligns }: FoundTable, paint: Paint): TextLine[] {
+  const cells = rows.map((row, at) =>
+    row.map((text) =>
+      paint.isColoured ? renderInline(text, paint, at === 0 ? paint.title : undefined) : { text },
+    ),
+  );
+  const heads = (cells[0] ?? []).map(({ text }) => text);
+  const widths = heads.map((_, column) =>
+    cells.reduce((widest, row) => Math.max(widest, displayWidth(row[column]?.text ?? "")), 1),
+  );
+  const table: Table = { heads, aligns, widths, ruleStyle: paint.faint, isEmpty: rows.length === 1 };
+  const [head, ...body] = cells.map((row, at) => joinCells(row, { table, at: at === 0 ? "head" : at - 1 }));
+  const rule: TextLine = { text: "", row: { table, at: "rule", cells: [] } };
+  return head === undefined ? [] : [head, rule, ...body];
+}
+
+/** The cells of a row as one line: what is sought is found in it, and where it is wrapped its cells are told apart again. */
+function joinCells(cells: readonly TextLine[], row: Pick<TableRow, "table" | "at">): TextLine {
+  const places: { start: number; end: number }[] = [];
+  const ranges: StyledRange[] = [];
+  let text = "";
+  for (const cell of cells) {
+    if (places.length > 0) text += CELL_BORDER;
+    const start = text.length;
+    for (const range of cell.ranges ?? [])
+      ranges.push({ ...range, start: range.start + start, end: range.end + start });
+    text += cell.text;
+    places.push({ start, end: text.length });
+  }
+  return { text, style: cells[0]?.style, ranges, row: { ...row, cells: places } };
 }
 
 function renderCode(text: string, isDiff: boolean, paint: Paint): TextLine {

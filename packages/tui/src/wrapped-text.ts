@@ -1,8 +1,9 @@
 /**
  * A long text as lines of a pane, wrapped as far as one has scrolled. Opening a text of a megabyte costs no more than its first screen.
  */
-import { makePrintable, wrapToWidth } from "@lossless/core/doors";
+import { makePrintable, truncateToWidth, wrapToWidth } from "@lossless/core/doors";
 import type { Style } from "./paint.ts";
+import { alignCell, CELL_BORDER, fitColumns, RULE_BORDER, type TableRow } from "./table-layout.ts";
 
 /** A part of a line with a style of its own, in UTF-16 units. */
 export interface StyledRange {
@@ -19,12 +20,16 @@ export interface TextLine {
   readonly ranges?: readonly StyledRange[];
   /** What does not fit into the line goes on below, so many columns from the left. */
   readonly hang?: number;
+  /** It is a row of a table, and drawn as one. */
+  readonly row?: TableRow;
 }
 
 /** Wrapping a line takes time that grows faster than its length; longer ones are wrapped in pieces. */
 const MAX_PIECE_CHARS = 2_000;
 /** A text that begins further right than this share of the pane is wrapped from the left. */
 const MAX_HANG_SHARE = 0.5;
+/** What does not fit into the line of a cell goes on so far from the left. */
+const LIST_HANG = 2;
 
 export class WrappedText {
   readonly #source: readonly TextLine[];
@@ -62,6 +67,7 @@ export class WrappedText {
     const source = this.#source[sourceLine];
     const start = this.#starts[sourceLine];
     if (source === undefined || start === undefined) return 0;
+    if (source.row !== undefined) return start;
     // Up to the end of its word, which may not fit where it begins.
     const end = source.text.indexOf(" ", offset);
     const text = source.text.slice(
@@ -85,7 +91,9 @@ export class WrappedText {
   }
 }
 
-function wrapLine({ text, style, ranges = [], hang = 0 }: TextLine, columns: number): string[] {
+function wrapLine(source: TextLine, columns: number): string[] {
+  if (source.row !== undefined) return drawRow(source, source.row, columns);
+  const { text, style, ranges = [], hang = 0 } = source;
   const indent = hang > columns * MAX_HANG_SHARE ? 0 : hang;
   const [mark, rest] = [text.slice(0, indent), text.slice(indent)];
   const lines: string[] = [];
@@ -100,6 +108,53 @@ function wrapLine({ text, style, ranges = [], hang = 0 }: TextLine, columns: num
     }
   }
   return lines;
+}
+
+/** A row of a table as high as its highest cell; one line per cell where the pane is too narrow for columns. */
+function drawRow(line: TextLine, { table, at, cells }: TableRow, columns: number): string[] {
+  const widths = fitColumns(table.widths, columns);
+  if (widths === null) return listCells(line, { table, at, cells }, columns);
+  if (at === "rule") return [table.ruleStyle(widths.map((width) => "─".repeat(width)).join(RULE_BORDER))];
+  const border = table.ruleStyle(CELL_BORDER);
+  const wrapped = cells.map((cell, column) => wrapLine(cutLine(line, cell), widths[column] ?? 1));
+  const height = Math.max(1, ...wrapped.map(({ length }) => length));
+  return Array.from({ length: height }, (_, row) =>
+    wrapped
+      .map((texts, column) => alignCell(texts[row] ?? "", widths[column] ?? 1, table.aligns[column]))
+      .join(border)
+      .trimEnd(),
+  );
+}
+
+/** Each cell behind the head of its column, rows apart from each other. The heads have lines of their own only where nothing follows. */
+function listCells(line: TextLine, { table, at, cells }: TableRow, columns: number): string[] {
+  if (at === "rule") return [];
+  const listed = cells.flatMap((cell, column) => {
+    if (at === "head") return table.isEmpty ? wrapLine(cutLine(line, cell), columns) : [];
+    const label = `${truncateToWidth(table.heads[column] ?? "", Math.max(1, Math.floor(columns / 2)))}: `;
+    const { text, ranges = [], ...rest } = cutLine(line, cell);
+    const moved = ranges.map((range) => ({
+      ...range,
+      start: range.start + label.length,
+      end: range.end + label.length,
+    }));
+    const named = [{ start: 0, end: label.length, style: table.ruleStyle }, ...moved];
+    return wrapLine({ ...rest, text: label + text, ranges: named, hang: LIST_HANG }, columns);
+  });
+  return at === "head" || at === 0 ? listed : ["", ...listed];
+}
+
+/** A part of a line, in its styles. */
+function cutLine(
+  { text, style, ranges = [] }: TextLine,
+  { start, end }: TableRow["cells"][number],
+): TextLine {
+  const own = ranges.filter((range) => range.start < end && range.end > start);
+  return {
+    text: text.slice(start, end),
+    style,
+    ranges: own.map((range) => ({ ...range, start: range.start - start, end: range.end - start })),
+  };
 }
 
 /** A piece of a line that begins at a place of it, in its styles. */

@@ -45,6 +45,42 @@ describe("Markdown", () => {
     expect(show(text).map(stripVTControlCharacters)).toEqual([text]);
   });
 
+  const table =
+    "| Store | Time | For |\n|:--|--:|:-:|\n| **SQLite** | 12 ms | one machine and one file that is copied |\n| 漢字 \\| b | 140 ms |";
+  const plain = (text: string, columns: number): string[] =>
+    show(text, columns).map(stripVTControlCharacters);
+
+  test("a table fits the pane: cells are wrapped by what they take on the screen", () => {
+    expect(plain(`before\n${table}\nafter`, 44)).toEqual([
+      "before",
+      "Store    │   Time │           For",
+      "─────────┼────────┼─────────────────────────",
+      "SQLite   │  12 ms │ one machine and one file",
+      "         │        │      that is copied",
+      "漢字 | b │ 140 ms │ ",
+      "after",
+    ]);
+    expect(show(table, 80)[2]).toContain(paint.title("SQLite"));
+    expect(plain(table, 80)).toHaveLength(4);
+    expect(show(table, 80, createPaint(false))[2]).toMatch(/^\*\*SQLite\*\* │ +12 ms │ one machine/);
+  });
+
+  test("in a narrow pane each cell of a table has a line, and what is no table stays as it is", () => {
+    expect(plain(table, 40)).toEqual([
+      "Store: SQLite",
+      "Time: 12 ms",
+      "For: one machine and one file that is",
+      "  copied",
+      "",
+      "Store: 漢字 | b",
+      "Time: 140 ms",
+      "For: ",
+    ]);
+    expect(plain("| one long head | another |\n|---|---|", 20)).toEqual(["one long head", "another"]);
+    for (const text of ["a | b\nc | d", "```\n| a | b |\n|---|---|\n```", "a | b\n---"])
+      expect(plain(text, 40)).toEqual(text.split("\n"));
+  });
+
   test("without colour everything stands as it was written", () => {
     const text = "# Plan\n- **one** `two`";
     expect(show(text, 60, createPaint(false))).toEqual(text.split("\n"));
@@ -61,6 +97,8 @@ describe("Markdown", () => {
       "```\n",
       "> ",
       "[a](b)",
+      "|",
+      "\n|a|b|\n|-|:-:|\n",
       "\n",
       "\u001B[2J",
       " 漢 ",
