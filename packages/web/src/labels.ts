@@ -6,7 +6,6 @@ import { EngineError } from "@lossless/core";
 import type { Engine, HeadedConversation, LabelUpdate, Scope } from "@lossless/core";
 import { isObject } from "@lossless/core/doors";
 
-const MAX_TAGS = 50;
 const MAX_TEXT = 500;
 
 export async function changeLabels(
@@ -37,8 +36,8 @@ function parseUpdate(body: unknown): LabelUpdate {
 function readTags(body: Readonly<Record<string, unknown>>, name: string): readonly string[] | undefined {
   const value = body[name];
   if (value === undefined) return undefined;
-  if (Array.isArray(value) && value.length <= MAX_TAGS && value.every(isText)) return value;
-  throw refuse(name, `it is a list of at most ${MAX_TAGS} texts`);
+  if (Array.isArray(value) && value.every(isText)) return value;
+  throw refuse(name, `it is a list of texts of at most ${MAX_TEXT} characters`);
 }
 
 function readSwitch(body: Readonly<Record<string, unknown>>, name: string): boolean | undefined {

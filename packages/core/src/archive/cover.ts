@@ -150,7 +150,7 @@ export class CoverChanges {
       insertLinks(writer, links.get(summaryId) ?? [], summaryId, messages);
   }
 
-  /** Whatever was made ahead over a place that changed says something old; it is never shown or published again. */
+  /** Whatever was made ahead over a place that changed says something old: it is never published, and shown only where nothing better fits. */
   #touch(point: CoverPoint): Covering {
     for (const span of this.#ahead.get(point.conversationId) ?? [])
       if (span.stale === 0 && span.start_pos <= point.position && span.end_pos >= point.position)

@@ -9,7 +9,13 @@
  */
 import type { CoverItem } from "../model/cover.ts";
 import { must } from "../model/errors.ts";
-import { matchLoosely, matchReserve, type ReserveMatch, type ReserveSummary } from "../model/reserve.ts";
+import {
+  canTellOf,
+  matchLoosely,
+  matchReserve,
+  type ReserveMatch,
+  type ReserveSummary,
+} from "../model/reserve.ts";
 import {
   countMissing,
   endOf,
@@ -313,7 +319,7 @@ function findSparseRoot(front: Front, board: Board, cap: number): Placed | null 
   for (const reserve of front.reserve) {
     const liesBefore = first === undefined || reserve.endPosition < first.startPosition;
     const { isRoot, held } = reserve;
-    const isUsable = held !== undefined && held >= reserve.messages && held <= front.unreadMessages;
+    const isUsable = held !== undefined && canTellOf(reserve, held) && held <= front.unreadMessages;
     if (isRoot && liesBefore && isUsable) fromStart.push(place(reserve, { from: 0, to: 0, messages: held }));
   }
   const fitting = fromStart.filter(({ tokens }) => tokens <= cap);

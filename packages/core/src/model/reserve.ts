@@ -58,8 +58,8 @@ export function matchReserve(
 }
 
 /**
- * The same for one that may tell something old or lack rows that came late, as far as its edges hold. One that counts more than is shown
- * there tells of messages that are hidden now, and is not used.
+ * The same for one that may tell something old or lack rows that came late, as far as its edges hold. A stale one may also tell of messages
+ * that were hidden since.
  */
 export function matchLoosely(
   reserve: ReserveSummary,
@@ -67,11 +67,15 @@ export function matchLoosely(
   messagesBefore: number,
 ): ReserveMatch | null {
   const match = placeReserve(reserve, spans, messagesBefore);
-  if (match === null || match.messages < reserve.messages) return null;
+  if (match === null || !canTellOf(reserve, match.messages)) return null;
   if (match.from >= 0) return match;
   const isWhole = match.messages === reserve.messages || match.messages === reserve.held;
   return isWhole ? match : null;
 }
+
+/** More messages than are shown now are under a stand-in only when something under it changed. */
+export const canTellOf = (reserve: ReserveSummary, shown: number): boolean =>
+  shown >= reserve.messages || (reserve.isStale === true && shown > 0);
 
 /** Where it lies, edges only. */
 function placeReserve(

@@ -140,6 +140,12 @@ describe("a tight budget", () => {
   test.each<[string, Partial<ReserveSummary>, number, RegExp]>([
     ["lacks rows that came late", { messages: 148, isStale: true }, 2, /without 2 that came later/],
     ["tells something old", { isStale: true }, 0, /made before something below/],
+    [
+      "tells of messages that are hidden now",
+      { messages: 153, isStale: true },
+      -3,
+      /made before something below/,
+    ],
   ])("uses a stand-in that %s where nothing better fits, and says so", (_, more, lacks, reason) => {
     const leaves = Array.from({ length: 20 }, (__, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
     const items = [...leaves, ...messages(10, user, 201)];
