@@ -281,7 +281,9 @@ function explainSize({ items, estimatedTokens, budgetTokens, shownMessages }: Co
   const count = (kind: ExplainedItem["kind"]): number => items.filter((item) => item.kind === kind).length;
   const names = [
     ...(count("summary") > 0 ? [countOf(count("summary"), "summary", "summaries")] : []),
-    ...(count("range") > 0 ? [`${countOf(count("range"), "line")} that only name a range`] : []),
+    ...(count("range") > 0
+      ? [`${countOf(count("range"), "line")} that only ${count("range") === 1 ? "names" : "name"} a range`]
+      : []),
   ].join(" and ");
   const cut = count("stub") > 0 ? ` (${formatCount(count("stub"))} cut short)` : "";
   return `${size}: ${names} for ${countOf(covered, "older message")}, and ${countOf(shownMessages - covered, "newer one")}${cut}.`;
