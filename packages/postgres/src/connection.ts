@@ -338,7 +338,6 @@ export class Connection implements Sql {
       connectionString: this.#address.connectionString,
       connectionTimeoutMillis: Math.min(this.#connectTimeoutMs || Infinity, SILENCE_MS.max),
     });
-    client.on("error", () => undefined);
     return new Promise((resolve) => {
       client.connect((error) => {
         // A server that refuses is there.
@@ -417,6 +416,8 @@ class ClosingClient extends pg.Client {
     super(config);
     const login = this as { password?: string | null | ((login: Login) => string | undefined) };
     if (!login.password) login.password = findPassword;
+    // Between the pool, which hands a connection out, and its user, who listens a moment later, nobody would hear an error, and it would end the process.
+    this.on("error", () => undefined);
   }
 
   override connect(): Promise<pg.Client>;
