@@ -39,21 +39,22 @@ const CONFIGURATION_INTRO = `${NOTE}
 
 # Configuration
 
-Nothing has to be set: every setting has a default. Values come from these places, the first one that has it wins:
+No configuration is required: every setting has a default. A value is taken from the first of these places that has it:
 
 1. the environment,
 2. \`lcm.json\` in the state directory (written by \`lcm config set\`; inside a host this file is not read),
 3. the host's config: \`plugins.entries.lossless-claw.config\` in \`openclaw.json\`,
 4. the default.
 
-\`lcm config explain <key>\` shows the value, its default, and where it came from. An unknown key is refused with the nearest
-known one, a value out of range with the allowed range, and both name the place they came from. Both happen before
-anything is opened or written.
+\`lcm config explain <key>\` shows a value, its default, and where it came from. Unknown keys and values out of range are refused
+before anything is opened or written. The error names the place, and the nearest known key or the allowed range.
 
-**Settings that cannot work together** are refused by \`lcm config set\`, which says what is allowed: \`leafChunkTokens\`, also in
-\`contextThresholdOverrides\`, must be greater than \`leafTargetTokens\`, and \`condensedMinFanout\` at least \`condensedMinFanoutHard\`. The OpenClaw plugin
-never stops a gateway for a value that cannot be used: it takes the default, and \`/lcm status\`, \`/lcm doctor\` and \`lcm doctor\` report it. Only a broken
-\`redactPatterns\`, \`redactedValues\` or \`redactionKeyFile\` stops storing, because its default would store what was to be kept out.
+**Settings that cannot work together** are refused by \`lcm config set\`, which says what is allowed. \`leafChunkTokens\`, also in
+\`contextThresholdOverrides\`, must be greater than \`leafTargetTokens\`, and \`condensedMinFanout\` must be at least \`condensedMinFanoutHard\`.
+
+The OpenClaw plugin never stops a gateway because of a value that cannot be used. It takes the default, and \`/lcm status\`, \`/lcm doctor\` and
+\`lcm doctor\` report it. Only a broken \`redactPatterns\`, \`redactedValues\` or \`redactionKeyFile\` stops storing, because the default would store secrets
+that you wanted to keep out.
 
 \`\`\`json
 {
@@ -63,20 +64,20 @@ never stops a gateway for a value that cannot be used: it takes the default, and
 }
 \`\`\`
 
-**State directory** (\`<state>\` below): \`OPENCLAW_STATE_DIR\`, else \`LCM_OPENCLAW_DIR\`, else \`~/.openclaw\`. A leading \`~\` is
-understood in every path.
+**State directory** (\`<state>\` below): \`OPENCLAW_STATE_DIR\`, else \`LCM_OPENCLAW_DIR\`, else \`~/.openclaw\`. Every path may begin
+with \`~\`.
 
-**In the environment** a flag is \`true\`, \`1\`, \`yes\`, \`on\` or \`false\`, \`0\`, \`no\`, \`off\`; a list is separated by commas. A variable
-set to nothing counts as not set, except \`LCM_STRIP_INJECTED_CONTEXT_TAGS\`, where nothing means no tags. In a config
-file, numbers and flags are written as such, not as text.
+**In the environment** a flag is \`true\`, \`1\`, \`yes\`, \`on\` or \`false\`, \`0\`, \`no\`, \`off\`; a list is separated by commas. An empty variable
+counts as not set, except \`LCM_STRIP_INJECTED_CONTEXT_TAGS\`, where empty means no tags. In a config file, write numbers and
+flags as JSON numbers and booleans, not as text.
 
-A key with two dotted parts is inside an object: \`autoRotateSessionFiles.startup\` as above. An *older name* of a
-key (status *alias*) still works and gives a notice. Every key is *active*, except those in the table of accepted ones.`;
+A key with a dot is inside an object, as \`autoRotateSessionFiles.startup\` above. An *older name* of a key (status *alias*) still
+works and gives a notice. All keys are *active*, except those under [kept for older configurations](#kept-for-older-configurations).`;
 
 const CONFIGURATION_NOTES = `## Session patterns
 
 \`ignoreSessionPatterns\`, \`statelessSessionPatterns\` and the \`sessionPattern\` of a rule are matched against the whole session key.
-\`*\` matches any text inside one segment between colons, \`**\` for any text across segments.
+\`*\` matches any text inside one segment between colons, \`**\` matches any text across segments.
 
 | Pattern | Covers | Does not cover |
 |---|---|---|
@@ -86,8 +87,8 @@ const CONFIGURATION_NOTES = `## Session patterns
 
 ## Rules for the threshold
 
-Each rule of \`contextThresholdOverrides\` has a \`match\`, a \`contextThreshold\`, and may have a \`name\`, a \`freshTailCount\` and a
-\`leafChunkTokens\`, which replace the general values wherever those would count.
+Each rule of \`contextThresholdOverrides\` has a \`match\` and a \`contextThreshold\`. It may have a \`name\`, and a \`freshTailCount\` and
+\`leafChunkTokens\` that replace the general values.
 
 | In \`match\` | Holds when | Weight |
 |---|---|---|
@@ -96,8 +97,8 @@ Each rule of \`contextThresholdOverrides\` has a \`match\`, a \`contextThreshold
 | \`modelContextWindowMin\` | the model's window has at least this many tokens | 20 |
 | \`modelContextWindowMax\` | the model's window has at most this many tokens | 20 |
 
-All parts of \`match\` must hold, and there must be at least one. Of the rules that match, the one with the greatest sum of
-weights wins, and the earlier one when sums are equal. The bounds of a window hold only when the host states the window.
+A \`match\` needs at least one part, and all its parts must hold. Of the rules that match, the one with the greatest sum of
+weights is used; if two sums are equal, the earlier rule. The conditions on the window hold only when the host says how large it is.
 
 \`\`\`json
 {
@@ -110,7 +111,7 @@ weights wins, and the earlier one when sums are equal. The bounds of a window ho
 
 ## Beside the config
 
-Whether the plugin may ask the host for another model than the session's is the host's decision and is set beside the
+The host decides whether the plugin may use another model than the session's. This is set beside the plugin's
 config: \`plugins.entries.lossless-claw.llm\` and \`.subagent\`, each with \`allowModelOverride\` and \`allowedModels\`.`;
 
 function renderGroup(keys: readonly SettingKey[]): string[] {
@@ -123,7 +124,7 @@ function renderGroup(keys: readonly SettingKey[]): string[] {
 }
 
 const ACCEPTED_INTRO =
-  "Status *accepted*: an older configuration that has these loads. They have no effect and give one notice when set.";
+  "Status *accepted*: a configuration with these keys still loads. They have no effect and give one notice when set.";
 
 function renderSetting(key: SettingKey): string[] {
   const setting = getSetting(key);

@@ -26,33 +26,34 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
   {
     title: "What was said",
     about:
-      "The archive itself. What was stored of a message is never rewritten; only marks and counters beside it change.",
+      "The archive itself. Stored messages are never rewritten; only marks and counters beside them change.",
     tables: {
       conversations:
         "One row per conversation: whose it is, where its hash chain ends, and counters that `lcm verify` recounts.",
       messages:
-        "One row per stored event, with the original in `body`. A changed event is a further row, a revision.",
+        "One row per stored event, with the original in `body`. When an event changes later, a second row is stored: a revision.",
       message_parts:
-        "Where the blocks of a message stand in its bytes, and which bytes were cut out into files. No text: that stands in `body`, once.",
-      large_files: "One row per payload that lives in a file, with what is known about its content.",
+        "Where each block of a message is in its bytes, and which bytes were cut out into files. The text itself is only in `body`.",
+      large_files: "One row per payload that is stored in a file, with a description of its content.",
       ledger: "What happened to a conversation besides messages, as links of the same hash chain.",
       seals:
         "Hashes of rows that neither the chain nor a derivation proves: owners of sessions, placements, boundaries, archiving, spans and sources of summaries, the vault.",
       redactions: "One row per message that was redacted under a key: the keyed hash of what arrived.",
-      sealed_values: "The vault: what was taken out of messages, sealed. The key is not in the archive.",
+      sealed_values:
+        "The vault: values that were redacted from messages, encrypted. The key is not in the archive.",
     },
   },
   {
     title: "Which event is which",
-    about: "Identity is an id, never a comparison of text.",
+    about: "An event is identified by its id. Texts are never compared.",
     tables: {
-      sessions: "One row per session of a host and owner, with how far its transcript was read.",
-      event_ids:
-        "Every name an event is known by. Unique per session, whatever conversation the message lies in.",
+      sessions: "One row per session of a host and owner. It says how far the transcript was read.",
+      event_ids: "Every id of an event. Unique within a session, whichever conversation the message is in.",
       placements:
         "Which conversation a session's events belong to, by position: a reset starts the next one.",
-      turns: "Turns a host has committed. A key that is here means a repeated commit, which stores nothing.",
-      boundaries: "Where `/new` and `/reset` fell.",
+      turns:
+        "Turns that a host has committed. If the key of a turn is here, the commit is a repeat and stores nothing.",
+      boundaries: "Where `/new` and `/reset` ended a part of a conversation.",
     },
   },
   {
@@ -60,35 +61,35 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
     about: "The cover, and the graph of summaries under it.",
     tables: {
       context_items:
-        "The cover: in the order of positions, items that together stand for every message exactly once. Counts and depths stand here, so that choosing a context reads no bodies.",
+        "The cover: items in order of position that together stand for every message exactly once. Counts and depths are stored here, so that choosing a context reads no bodies.",
       summaries: "One row per summary, in the cover or in reserve.",
       fork_items:
-        "What a conversation that began as a copy shows of its parent, chosen once. References only: the texts are the parent's.",
+        "What a fork shows of its parent, chosen once. Only references: the texts belong to the parent.",
       summary_messages: "The messages a leaf summary was made from, in order.",
       summary_parents:
-        "The summaries a condensed summary was made from, in order. The public name calls sources parents.",
+        "The summaries a condensed summary was made from, in order. The table's name calls these sources parents.",
     },
   },
   {
-    title: "Books",
-    about: "Facts about the archive and its work. None of them is needed to read a message.",
+    title: "Bookkeeping",
+    about: "State of the index, models and background work. None of it is needed to read a message.",
     tables: {
       index_pending:
-        "Messages that are stored and not in the full-text index yet. Written with the message, removed when it is indexed.",
-      summary_refs: "Which row of the full-text index is which summary.",
+        "Messages that are stored but not yet in the full-text index. A row is written with its message and removed when the message is indexed.",
+      summary_refs: "Which row of the full-text index belongs to which summary.",
       word_blocks:
-        "The words of 512 messages as their texts spell them, so that a regular expression with a literal reads only what can match.",
-      meta: "Facts about the archive as a whole: which generation of the index is in use, and whether it can be trusted; the highest ids that were removed.",
+        "The distinct words of 512 messages, as their texts spell them. With these a regular expression with a literal reads only messages that can match.",
+      meta: "Facts about the whole archive: which generation of the index is in use, whether it can be trusted, and the highest ids that were removed.",
       imports: "How many messages of which conversation each import stored, so that it can be removed again.",
-      token_calibration: "How far the token estimate is off for a model, learnt from what hosts report.",
+      token_calibration: "How far the token estimate for a model is off, learned from what hosts report.",
       expansion_grants: "What a sub-agent may open.",
       vector_spaces:
-        "One row per model that made vectors for search by meaning. Empty unless a model is named.",
+        "One row per model that made vectors for search by meaning. Empty unless the settings name a model.",
       message_vectors:
-        "One vector for each message and space; only for the current version of what is shown.",
+        "One vector for each message and space. Only shown messages have one, in their newest revision.",
       vectors_pending:
-        "Messages that may need a vector in a space and were not looked at yet. Written with the message, removed when it was looked at.",
-      compaction_debt: "Folding that is owed, and who is paying.",
+        "Messages that may need a vector and were not yet looked at. A row is written with its message and removed when the message was looked at.",
+      compaction_debt: "Folding that is owed, and the process that is doing it.",
       spend: "The ledger of model calls.",
       guards: "Circuit breakers and spend caps that survive a restart.",
       cache_usage: "What hosts reported about their provider's prompt cache.",
@@ -123,7 +124,7 @@ function renderUnproven(): string {
   );
   return [
     "## What verify does not prove",
-    "`lcm verify` notices an edit of every column of every table, except for these. None of them can lose a message, change one, or change what it belongs to.",
+    "`lcm verify` notices an edit of every column of every table, except these. An edit of these cannot lose or change a message, or change what it belongs to.",
     ["| Table or column | Why |", "|---|---|", ...rows].join("\n"),
   ].join("\n\n");
 }
@@ -203,31 +204,33 @@ function parseColumn(line: string): Column {
 
 const INTRO = `# Storage
 
-An archive is one SQLite file (\`lcm.db\`) and a folder of large files (\`lcm-files/\`, for \`notes.db\` \`notes-files/\`) beside it. Both are private to the user: files are created
-with mode \`0600\`, folders with \`0700\`. [ARCHITECTURE.md](../ARCHITECTURE.md) says why the data is laid out like this; this page lists it.
+An archive is one SQLite file (\`lcm.db\`) and a folder of large files beside it (\`lcm-files/\`; for \`notes.db\` it is \`notes-files/\`). Only their user can read them:
+files are created with mode \`0600\`, folders with \`0700\`. This page lists the tables and columns; [ARCHITECTURE.md](../ARCHITECTURE.md) gives the reasons. An archive on
+a server is described in [postgres.md](postgres.md).
 
-- The file says what it is: \`PRAGMA application_id\` is \`0x4c434d58\` ("LCMX"), \`PRAGMA user_version\` is the version of the schema. A file with
-  another id is refused and left as it is. So is a file with a newer version.
-- Write-ahead logging, \`synchronous = FULL\`, foreign keys on. Tables are \`STRICT\`. Times are whole milliseconds, UTC.
-- Read it with any SQLite tool while the program runs. Write to it with none: \`lcm verify\` will tell.
-- Table names are stable. Columns may change from version to version, by a migration.`;
+- You can read the file with any SQLite tool while the program runs. Do not write to it: \`lcm verify\` would report the change.
+- \`PRAGMA application_id\` is \`0x4c434d58\` ("LCMX"), and \`PRAGMA user_version\` is the version of the schema. A file with another id or a
+  newer version is refused and left as it is.
+- It uses write-ahead logging, \`synchronous = FULL\`, and foreign keys. Tables are \`STRICT\`. Times are whole milliseconds, UTC.
+- Table names are stable. A migration may change columns.`;
 
 const FILES = `## The full-text index
 
-\`messages_fts_<n>\` is a contentless FTS5 table with the columns \`words\` (stems, pieces of identifiers, single glyphs), \`idents\` (identifiers
-whole) and \`scope\` (one term for the conversation); its row ids are message ids. \`n\` is the generation: \`lcm reindex\` fills the next one while
-the old one serves, then swaps and drops the old. What it lacks has a row in \`index_pending\`, and is indexed a moment after it was
-stored. The index can always be made again from the messages; damage to it is never damage to the archive.
+\`messages_fts_<n>\` is a contentless FTS5 table with the columns \`words\` (stems, pieces of identifiers, single glyphs), \`idents\` (whole
+identifiers) and \`scope\` (one term for the conversation). Its row ids are message ids. \`n\` is the generation: \`lcm reindex\` fills the next one while
+searches use the old one, then swaps them and drops the old one. A message is indexed a moment after it was stored; until then it has a row in
+\`index_pending\`. The index can always be rebuilt from the messages, so damage to it is never damage to the archive.
 
 ## Bodies
 
-\`messages.body\` is what was handed in, with large payloads cut out. \`encoding\` 0 means plain bytes; a number above means zstd, with the
-dictionary of that version, which ships with the program (\`packages/core/src/store/body-dictionary.ts\`). Each body is compressed alone, so one
-bad byte hits one message.
+\`messages.body\` is what was handed in, with large payloads cut out. \`encoding\` 0 means plain bytes. A higher number means zstd, with the
+dictionary of that version. The dictionaries ship with the program (\`packages/core/src/store/body-dictionary.ts\`). Each body is compressed by itself, so one
+bad byte damages one message.
 
 ## Large files
 
-A payload of at least \`largeFileThresholdTokens\` is stored decoded, as a person would want the file, in
-\`lcm-files/<conversation_id>/<file_id>.<ext>\`. Its row in \`message_parts\` has the type \`payload\`, the place it was cut from, and an encoding that
-says how the file's content becomes the cut bytes again: \`json\` and \`json-ascii\` (the inside of a JSON string), \`base64\`, or \`raw\`.
-\`file_id\` is \`file_\` and 16 hex digits of a hash over conversation and content, so the same payload twice in a conversation is one file.`;
+A payload of at least \`largeFileThresholdTokens\` is stored decoded, so that you can open it as a file, in
+\`lcm-files/<conversation_id>/<file_id>.<ext>\`. Its row in \`message_parts\` has the type \`payload\`, the place it was cut from, and an
+encoding. The encoding turns the file's content back into the cut bytes: \`json\` and \`json-ascii\` (the inside of a JSON string), \`base64\`, or \`raw\`.
+\`file_id\` is \`file_\` and 16 hex digits of a hash over conversation and content, so a payload that
+occurs twice in a conversation is one file.`;

@@ -6,7 +6,7 @@
 /** By table: the columns, or `*` for all of them. */
 export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   turns: {
-    "*": "Keys that a host hands in and nothing else in the archive repeats. A lost one lets a turn be committed again, which adds nothing: its events are known.",
+    "*": "Keys that a host gives, found nowhere else in the archive. If one is lost, a turn can be committed again; that adds nothing, because its events are known.",
   },
   expansion_grants: { "*": "Short-lived permissions of sub-agents. They expire within minutes." },
   compaction_debt: { "*": "Folds that are owed. A lost one is noticed at the next turn." },
@@ -19,17 +19,17 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
     "*": "Says which import stored what. Only the removal of an import reads it, and shows first what it would remove.",
   },
   vectors_pending: {
-    "*": "What waits for a vector of an optional index. Filling the index again looks at every message.",
+    "*": "Messages that wait for a vector of an optional index. Filling the index again looks at every message.",
   },
   word_blocks: {
-    "*": "A filter for searches that can be rebuilt. What a block spells is checked where there is one.",
+    "*": "A filter for searches that can be rebuilt. Blocks that exist are checked.",
   },
   meta: {
-    "*": "State of the search index and of a forgetting under way; both are checked by what they describe.",
+    "*": "State of the search index and of a forgetting under way. The index and the forgetting themselves are checked.",
   },
   sessions: {
     cursor: "How far a host's transcript was read. Reading it again adds nothing.",
-    last_event: "A hint for the same.",
+    last_event: "The last event that was read. Reading it again adds nothing.",
     base_tokens: "The budget of the last turn; the next one writes it again.",
   },
   conversations: {
@@ -38,20 +38,20 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
     fold_revision: "A counter that only says whether the context changed since somebody looked.",
     epoch_seq:
       "The seq at the last of these changes. It moves the place where a context is cut, not what is in the archive.",
-    name: "What a person calls it. No message says so.",
-    tags: "A person's words for it.",
-    pinned_at: "That lists show it first.",
-    unlisted_at: "That lists leave it out. Everything else goes on with it.",
+    name: "A name that a person gave.",
+    tags: "Tags that a person gave.",
+    pinned_at: "Lists show it first.",
+    unlisted_at: "Lists leave it out. Nothing else depends on it.",
   },
   messages: {
     dated:
-      "Whether a message whose bytes carry no time was given one by its caller. That a message with a time in its bytes is dated is checked.",
+      "Whether the caller gave a time for a message without one in its bytes. A message with a time in its bytes is checked.",
   },
   event_ids: {
     kind: "Whether an id is provisional. The ledger proves every id that replaced one.",
   },
   message_vectors: {
-    "*": "An optional index that can be filled again. That a vector has the right length, and belongs to a shown message, is checked.",
+    "*": "An optional index that can be filled again. Checked: a vector has the right length and belongs to a shown message.",
   },
 };
 
