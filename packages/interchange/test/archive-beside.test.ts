@@ -274,3 +274,32 @@ test("an import that is interfered with again and again takes the lock, and ends
   expect(report).toMatchObject({ imported: MESSAGES + 2, problems: [] });
   await prove(target);
 });
+
+test("a large file stays when another program gives up on an import that has stored the same one", async () => {
+  const { target, other } = await openDesk();
+  await target.append(batchOf([makeEvent("first", say("heron"))]));
+  const table = `<file name="stock.csv" mime="text/csv">${"nuts,4\n".repeat(30_000)}</file>`;
+  const batch = batchOf([makeEvent("paste", say(`look: ${table}`))]);
+  let isGivenUp = false;
+  const giveUp = async (): Promise<void> => {
+    if (isGivenUp) return;
+    isGivenUp = true;
+    const attempt = other.bringIn(
+      async (into) => {
+        await into.append(batch);
+        throw new Error("given up");
+      },
+      { isRepeatable: true },
+    );
+    await expect(attempt).rejects.toThrow("given up");
+  };
+  await target.bringIn(
+    async (into) => {
+      await into.append(batch);
+      await giveUp();
+    },
+    { isRepeatable: true },
+  );
+  expect((await target.listBlobs()).length).toBe(1);
+  await prove(target);
+});

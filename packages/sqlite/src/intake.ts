@@ -84,11 +84,15 @@ const NEW_SUMMARIES = `
   WHERE summary_id NOT IN (SELECT summary_id FROM intake.before_summaries) ORDER BY summary_id`;
 const HAS_BLOB = "SELECT 1 FROM large_files WHERE storage_path = ?";
 
-/** Takes over what the file has for the archive; false, and nothing happens, if somebody else changed the same meanwhile. */
-export function copyIn({ connection, index }: StoreContext, path: string): boolean {
+/**
+ * Takes over what the file has for the archive; false, and nothing happens, if somebody else changed the same meanwhile, or removed a large file
+ * that no row named yet.
+ */
+export function copyIn({ connection, index }: StoreContext, path: string, blobs: IntakeBlobs): boolean {
   connection.run("ATTACH ? AS intake", path);
   try {
     return connection.write(() => {
+      if (!blobs.areThere()) return false;
       if ([...BROUGHT.map(findConflict), FIND_NEW_VECTOR].some((sql) => connection.get(sql))) return false;
       for (const table of BROUGHT.toReversed()) connection.exec(takeDeleted(table));
       // One that is archived now makes room for the next; elsewhere what changed may name what is added.
@@ -131,6 +135,11 @@ export class IntakeBlobs implements Blobs {
 
   list(): string[] {
     return this.#blobs.list();
+  }
+
+  /** To be asked while nobody can write, which is when they are removed: another intake that had put the same may have taken it back. */
+  areThere(): boolean {
+    return this.#put.size === 0 || this.#put.isSubsetOf(new Set(this.list()));
   }
 
   /** Removes those that no row of the archive names, while nobody can add one. If others write all the time, the doctor finds them. */

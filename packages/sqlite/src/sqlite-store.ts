@@ -699,7 +699,7 @@ export class SqliteStore implements Store {
     let isKept = false;
     try {
       const result = await staging.#stage(context, reserved, work);
-      isKept = await this.#do("write", () => copyIn(context, path));
+      isKept = await this.#do("write", () => copyIn(context, path, blobs));
       if (!isKept) return null;
       this.#queue.lookAgain();
       return { result };
