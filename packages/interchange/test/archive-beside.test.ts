@@ -303,3 +303,13 @@ test("a large file stays when another program gives up on an import that has sto
   expect((await target.listBlobs()).length).toBe(1);
   await prove(target);
 });
+
+test("an archive that keeps no log is imported into as well", async () => {
+  const spy = vi.spyOn(Connection.prototype, "enableWal").mockImplementation(() => undefined);
+  onTestFinished(() => spy.mockRestore());
+  const { target, bring, goOn } = await openDesk();
+  await bring(() => undefined);
+  await goOn();
+  expect(await bring(() => undefined)).toMatchObject({ imported: MESSAGES + 2, problems: [] });
+  await prove(target);
+});

@@ -105,6 +105,11 @@ export class Connection implements RowWriter {
     if (identity !== null) this.#files.set(log, identity);
   }
 
+  /** Without a log, whoever reads for long keeps others from writing. */
+  get hasLog(): boolean {
+    return this.#files.size > 1;
+  }
+
   /** From now on, a schema newer than this one is an error: another program may upgrade the file while this one has it open. */
   refuseNewerThan(version: number): void {
     this.#newestSchema = version;

@@ -680,7 +680,8 @@ export class SqliteStore implements Store {
     work: (into: Intake) => Promise<T>,
     { isRepeatable = false }: { isRepeatable?: boolean } = {},
   ): Promise<T> {
-    for (let tries = 0; isRepeatable && tries < TRIES_BESIDE; tries++) {
+    const isBeside = isRepeatable && this.#context.connection.hasLog;
+    for (let tries = 0; isBeside && tries < TRIES_BESIDE; tries++) {
       const brought = await this.#bringInBeside(work);
       if (brought !== null) return brought.result;
     }
