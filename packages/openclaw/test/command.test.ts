@@ -160,6 +160,17 @@ test("status and doctor tell of a turn that the host refused, and what to do", a
   expect(await ask("status")).toContain("All parts work.");
 });
 
+test("many chats whose transcripts cannot be read are counted, and hide nothing else", async () => {
+  for (let n = 0; n < 2_000; n++)
+    memory.fail(`transcript of agent:main:cron:${n}`, new Error("could not be used"), "Update this plugin.");
+  memory.fail("archive", new Error("the disk is full"));
+  expect(memory.outages.length).toBeLessThan(1_000);
+  const text = await ask("status");
+  expect(text).toContain("! archive: the disk is full");
+  expect(text.match(/transcript of/g)).toHaveLength(3);
+  expect(text).toMatch(/in [\d,]+ more chats/);
+});
+
 test("status and doctor tell what does not work, and that turns wait", async () => {
   memory.fail("archive", new Error("the disk is full"));
   await new Spool(join(folder, "lcm.db")).add({

@@ -57,12 +57,7 @@ function listProblems({
   preflight,
   damaged = [],
 }: Findings): Problem[] {
-  const problems: Problem[] = outages
-    .filter((outage) => outage.part !== "spool")
-    .map((outage) => ({
-      what: `${outage.part}: ${outage.message} (since ${formatTime(outage.since)}, ${outage.times}×)`,
-      remedy: outage.remedy ?? "The chat goes on; what was said is stored as soon as this works again.",
-    }));
+  const problems = listOutages(outages.filter((outage) => outage.part !== "spool"));
   if (spooledTurns > 0)
     problems.push({
       what: `${count(spooledTurns, "turn waits", "turns wait")} in lcm-spool`,
@@ -94,6 +89,19 @@ function listProblems({
   if (failure) problems.push({ what: `folding: ${failure}`, remedy: "It is tried again by itself." });
   problems.push(...preflight.map((what) => ({ what, remedy: "" })));
   return problems;
+}
+
+/** Parts of the plugin before those of single chats, which may be many. */
+function listOutages(outages: readonly Outage[]): Problem[] {
+  const [general, ofChats] = [outages.filter((one) => !one.remedy), outages.filter((one) => one.remedy)];
+  const more = ofChats.length - MAX_LISTED;
+  return [
+    ...[...general, ...ofChats.slice(0, MAX_LISTED)].map((outage) => ({
+      what: `${outage.part}: ${outage.message} (since ${formatTime(outage.since)}, ${outage.times}×)`,
+      remedy: outage.remedy ?? "The chat goes on; what was said is stored as soon as this works again.",
+    })),
+    ...(more > 0 ? [{ what: `the same, or the like, in ${count(more, "more chat")}`, remedy: "" }] : []),
+  ];
 }
 
 function describeChat({ status, isKept }: Findings): string {

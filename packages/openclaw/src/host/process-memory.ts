@@ -55,6 +55,14 @@ export interface Outage {
 /** Sessions are many over months; only the recent ones matter. */
 const MAX_SESSIONS = 500;
 
+/** Sets a value as the newest, and forgets the oldest where there are too many. */
+function putLast<T>(map: Map<string, T>, key: string, value: T): void {
+  map.delete(key);
+  map.set(key, value);
+  const oldest = map.keys().next().value;
+  if (map.size > MAX_SESSIONS && oldest !== undefined) map.delete(oldest);
+}
+
 export class ProcessMemory {
   #sessions = new Map<string, SessionMemory>();
   #outages = new Map<string, Outage>();
@@ -67,10 +75,7 @@ export class ProcessMemory {
   /** The memory of a session, to read and to write. */
   session(sessionId: string): SessionMemory {
     const sessionMemory = this.#sessions.get(sessionId) ?? {};
-    this.#sessions.delete(sessionId);
-    this.#sessions.set(sessionId, sessionMemory);
-    const oldest = this.#sessions.keys().next().value;
-    if (this.#sessions.size > MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
+    putLast(this.#sessions, sessionId, sessionMemory);
     return sessionMemory;
   }
 
@@ -80,7 +85,7 @@ export class ProcessMemory {
     const message = error instanceof Error ? error.message : String(error);
     const since = before?.since ?? Date.now();
     const times = (before?.times ?? 0) + 1;
-    this.#outages.set(part, { part, message, since, times, remedy });
+    putLast(this.#outages, part, { part, message, since, times, remedy });
     return before === undefined;
   }
 
