@@ -100,9 +100,12 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     store.readCandidates({ kind, ...seeds, reach: isMessage ? reachOf(query) : 0, scope }),
     isMessage ? findNamed(store, request, listings, total) : null,
   ]);
-  if (!isSettled(query, whole, listings)) await addTested(store, kind, sought, listings, candidates);
+  const isDone = isSettled(query, whole, listings);
+  if (!isDone) await addTested(store, kind, sought, listings, candidates);
   const others = named === null ? undefined : findOthers(query, named, candidates);
-  const question = { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion, others };
+  // Whatever holds the one thing holds its common words. Counted only where they are listed, they would put the newest first.
+  const counted = isDone ? join(whole).filter(({ listedFrom }) => listedFrom === null) : join(whole);
+  const question = { clues: counted, parts: parts.map(join), needsAll: !query.isQuestion, others };
   const first = rankCandidates(question, candidates, total);
   const asking = isMessage && query.isQuestion ? await findAsking(store, request, first, candidates) : [];
   const ranked =

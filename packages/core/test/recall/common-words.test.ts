@@ -13,11 +13,16 @@ const MESSAGES = 60;
 /** The newest ten of a word are listed. */
 const COMMON_ABOVE = 10;
 
-async function search(pattern: string) {
+async function search(pattern: string, withPhrase: readonly number[] = [5]) {
   const store = openMemoryStore(deriveMessage);
   const engine = createLocalEngine({ store, settings: resolveSettings({ env: {} }).settings });
   const messages = Array.from({ length: MESSAGES }, (_, at) =>
-    say(`e${at}`, "user", `${at === 5 ? "the pump runs, and the zeppelin lands" : "the runs of a pump"}`, at),
+    say(
+      `e${at}`,
+      "user",
+      `${withPhrase.includes(at) ? "the pump runs, and the zeppelin lands" : "the runs of a pump"}`,
+      at,
+    ),
   );
   await engine.ingest({ session: main, messages });
   await engine.flushIndex();
@@ -61,4 +66,11 @@ test("of a phrase that is listed whole, its common words are not looked up, and 
   expect(few.complete).toEqual([6]);
   expect(few.complete).toEqual(all.complete);
   expect(tested).toEqual([]);
+});
+
+test("where a phrase is listed whole, old and new documents that hold it are ranked alike", async () => {
+  const { few, all } = await search('"pump runs"', [5, 30, MESSAGES - 2]);
+  const order = ({ ranked }: typeof few) => ranked.flatMap(({ id, complete }) => (complete ? id : []));
+  expect(order(few)).toEqual([6, 31, MESSAGES - 1]);
+  expect(order(few)).toEqual(order(all));
 });
