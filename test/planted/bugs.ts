@@ -301,6 +301,16 @@ export const BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: "what is written after a cut takes the places of old lines",
+    file: "packages/interchange/src/transcript/moved-lines.ts",
+    find: "return Math.max(0, used - lastKnown);",
+    replace: "return 0;",
+    test: [
+      "packages/interchange/test/import.test.ts",
+      "puts what is new after all that was stored, also where lines before it are gone",
+    ],
+  },
+  {
     name: "two processes fold one conversation, and both pay",
     file: "packages/core/src/archive/debts.ts",
     find: "lease_until === null || lease_until <= now || lease_holder === holder;",

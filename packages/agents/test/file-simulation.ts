@@ -3,7 +3,8 @@
  * renamed, copied, written again with and without changes, and deleted; after each act the importer looks at what is there, as a watcher
  * does, and is sometimes stopped in its midst. A second process, which stays open, reads every line that was ever acknowledged.
  *
- * Invariant: a line that an import has seen whole is stored once, in each of its versions, whatever became of its file.
+ * Invariant: a line that an import has seen whole is stored once, in each of its versions, whatever became of its file, and lines that were in
+ * one file keep their order.
  */
 import { fork } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
@@ -61,6 +62,17 @@ function renderLine({ id, changes }: SimulatedSession, number: number): string {
 const renderHeader = ({ id }: SimulatedSession): string =>
   JSON.stringify({ type: "summary", summary: `about ${id}`, leafUuid: `${id}-0` });
 
+interface NamedText {
+  readonly line: string;
+  readonly eventId: string | undefined;
+  readonly session: string | undefined;
+}
+
+function readNames(line: string): NamedText {
+  const { uuid, sessionId } = JSON.parse(line) as { uuid?: string; sessionId?: string };
+  return { line, eventId: uuid, session: sessionId };
+}
+
 /** Names of events with every version of their bytes. */
 type Acknowledged = Map<string, { session: string; versions: Set<string> }>;
 
@@ -71,6 +83,8 @@ class FileSimulation {
   readonly #files: SimulatedFile[] = [];
   readonly #sessions: SimulatedSession[] = [];
   readonly #acknowledged: Acknowledged = new Map();
+  /** By session, and by the text of the list, which is often the same as before. */
+  readonly #orders = new Map<string, Map<string, readonly string[]>>();
   #engine: Engine | null = null;
   #random: Random = makeRandom(0);
   #names = 0;
@@ -126,12 +140,12 @@ class FileSimulation {
     if (this.#engine === null) throw new Error("the simulation is not open");
     const paths = this.#listPaths();
     // What stands in the files now is acknowledged when the import has ended.
-    const lines = paths.flatMap((path) => readWholeLines(path));
+    const files = paths.map((path) => readWholeLines(path).map(readNames));
     const { problems } = await importPaths({ engine: this.#engine, paths });
     const unexpected = problems.filter(({ code }) => code !== "incomplete_line");
     if (unexpected.length > 0)
       throw new Error(`the import has problems: ${unexpected.map(({ message }) => message).join("; ")}`);
-    for (const line of lines) this.#acknowledge(line);
+    for (const lines of files) this.#acknowledge(lines.filter((line) => line.eventId !== undefined));
   }
 
   /** The process ends in the midst of an import: the engine is closed under it. */
@@ -144,12 +158,16 @@ class FileSimulation {
     await this.open();
   }
 
-  #acknowledge(line: string): void {
-    const { uuid, sessionId } = JSON.parse(line) as { uuid?: string; sessionId?: string };
-    if (uuid === undefined || sessionId === undefined) return;
-    const known = this.#acknowledged.get(uuid) ?? { session: sessionId, versions: new Set() };
-    known.versions.add(line);
-    this.#acknowledged.set(uuid, known);
+  #acknowledge(lines: readonly NamedText[]): void {
+    for (const { eventId = "", session = "", line } of lines) {
+      const known = this.#acknowledged.get(eventId) ?? { session, versions: new Set() };
+      known.versions.add(line);
+      this.#acknowledged.set(eventId, known);
+    }
+    const { session = "" } = lines[0] ?? {};
+    const orders = this.#orders.get(session) ?? new Map<string, readonly string[]>();
+    const order = lines.map(({ eventId = "" }) => eventId);
+    this.#orders.set(session, orders.set(order.join(), order));
   }
 
   /** In an order that a folder may give. */
@@ -254,6 +272,7 @@ class FileSimulation {
     return [...bySession].map(([sessionId, events]) => ({
       sessionId,
       events: events.map(([eventId, { versions }]) => ({ eventId, versions: [...versions] })),
+      orders: [...(this.#orders.get(sessionId)?.values() ?? [])],
     }));
   }
 

@@ -1,6 +1,7 @@
 /**
  * The second process of `file-simulation.ts`: reads an archive that another process writes, and says which of the lines that were acknowledged it
- * cannot read back to the byte, and which are stored twice. It stays open, as the door of another program does.
+ * cannot read back to the byte, which are stored twice, and which are in another order than in a file. It stays open, as the door of another
+ * program does.
  */
 import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
@@ -8,6 +9,8 @@ import type { Engine } from "@lossless/core";
 export interface AskedLines {
   readonly sessionId: string;
   readonly events: readonly { readonly eventId: string; readonly versions: readonly string[] }[];
+  /** Ids of the lines of each file as it was at an import, in its order. */
+  readonly orders: readonly (readonly string[])[];
 }
 
 const PAGE = 500;
@@ -28,9 +31,11 @@ async function listEvents(engine: Engine): Promise<string[]> {
 }
 
 async function findFaults(engine: Engine, asked: readonly AskedLines[]): Promise<string[]> {
-  const stored = Map.groupBy(await listEvents(engine), (eventId) => eventId);
+  const listed = await listEvents(engine);
+  const stored = Map.groupBy(listed, (eventId) => eventId);
+  const places = new Map(listed.map((eventId, place) => [eventId, place]));
   const faults: string[] = [];
-  for (const { sessionId, events } of asked) {
+  for (const { sessionId, events, orders } of asked) {
     const bytes = events.flatMap(({ eventId, versions }) =>
       versions.map((line) => ({ eventId, bytes: Buffer.from(line) })),
     );
@@ -39,6 +44,12 @@ async function findFaults(engine: Engine, asked: readonly AskedLines[]): Promise
     for (const { eventId } of events) {
       const times = stored.get(eventId)?.length ?? 0;
       if (times !== 1) faults.push(`${eventId} is stored ${times} times`);
+    }
+    for (const order of orders) {
+      const at = order.findIndex(
+        (eventId, index) => (places.get(eventId) ?? 0) < (places.get(order[index - 1] ?? "") ?? 0),
+      );
+      if (at > 0) faults.push(`${order[at]} comes before ${order[at - 1]}, which it follows in its file`);
     }
   }
   return faults;

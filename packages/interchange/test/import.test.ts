@@ -309,6 +309,29 @@ describe("a file that changes", () => {
     expect(desk.list()).toHaveLength(4);
   });
 
+  test("puts what is new after all that was stored, also where lines before it are gone", async () => {
+    const desk = new Desk();
+    const entries = ["a", "b", "c", "d", "e", "f"].map((id, at, all) => say(id, all[at - 1] ?? null));
+    const order = (): unknown[] =>
+      desk
+        .list()
+        .toSorted((a, b) => a.position - b.position)
+        .map(({ eventId }) => eventId);
+    await desk.grow(toLines([HEADER, ...entries.slice(0, 4)]));
+    // Only its newest line is left, and one that follows it.
+    writeFileSync(desk.path, toLines([HEADER, ...entries.slice(3, 5)]));
+    expect(await desk.import()).toMatchObject({ imported: 1, revisions: 0 });
+    // Cut to its header, and written on.
+    writeFileSync(desk.path, toLines([HEADER, ...entries.slice(5)]));
+    expect(await desk.import()).toMatchObject({ imported: 1, revisions: 0 });
+    expect(await desk.grow(toLines([say("g", "f")]))).toMatchObject({ imported: 1, revisions: 0 });
+    expect(order().slice(1)).toEqual(["a", "b", "c", "d", "e", "f", "g"]);
+    // All of it again.
+    writeFileSync(desk.path, toLines([HEADER, ...entries, say("g", "f"), say("h", "g")]));
+    await desk.import();
+    expect(order().slice(1)).toEqual(["a", "b", "c", "d", "e", "f", "g", "h"]);
+  });
+
   test("becomes the session that a line names later, and what was stored before is known there", async () => {
     const desk = new Desk();
     await desk.grow('{"type":"summary","summary":"x","leafUuid":"y"}\n');

@@ -123,6 +123,23 @@ test("leaves an answer that is being written for the next look, and takes one th
   opencode.database.close();
 });
 
+test("puts what follows messages that were taken back after what was stored", async () => {
+  const opencode = new FakeOpenCode();
+  opencode.start("ses_1");
+  const say = (number: number): void => {
+    opencode.say("ses_1", `msg_${number}`, user(START + number), START + number);
+    opencode.add("ses_1", `msg_${number}`, `prt_${number}`, `{"type":"text","text":"${number}"}`, START);
+  };
+  for (const number of [1, 2, 3, 4]) say(number);
+  const engine = await openTestEngine();
+  await importTranscript({ engine, path: opencode.path });
+  opencode.database.exec("DELETE FROM message WHERE id IN ('msg_2', 'msg_3', 'msg_4')");
+  for (const number of [5, 6]) say(number);
+  await importTranscript({ engine, path: opencode.path });
+  const { items } = await engine.listMessages({ conversationId: 1, limit: 20 });
+  expect(items.slice(1).map(({ eventId }) => eventId)).toEqual([1, 2, 3, 4, 5, 6].map((at) => `msg_${at}`));
+});
+
 test("is found in a folder, read without its log, and another database is refused as before", async () => {
   const folder = makeTemporaryDirectory();
   const opencode = new FakeOpenCode(folder);

@@ -17,7 +17,7 @@ export interface ImportCursor {
   readonly offset: number;
   /** Lines before the offset. */
   readonly lines: number;
-  /** Lines that stood before these until the file was rotated: positions count them too. */
+  /** Lines that were in the file before and are gone, by rotation or by a cut: positions count them too. */
   readonly removedLines?: number;
   /** Of the file's bytes before the offset. */
   readonly sha256: string;

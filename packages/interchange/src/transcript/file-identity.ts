@@ -16,9 +16,7 @@ import { parseLine, type TranscriptFormat } from "../formats/format.ts";
 import { chooseIdentity } from "./identity.ts";
 import type { ImportTarget } from "./import-target.ts";
 import { readLines } from "./lines.ts";
-
-/** Event ids that are looked up together. */
-const LOOKED_UP_AT_ONCE = 512;
+import { tellKnown } from "./moved-lines.ts";
 
 export interface ChosenSession extends FileSession {
   /** The stand-in that turns out to be this session. */
@@ -130,20 +128,23 @@ async function continues(
 
 /** True if the session has stored every line of the file. */
 async function knowsAll(look: FileLook, sessionId: string): Promise<boolean> {
-  const { engine, owner, format, transcript, signal } = look;
+  const { engine, owner } = look;
+  for await (const isKnown of tellKnown(engine, { id: sessionId, owner }, listEventIds(look)))
+    if (!isKnown) return false;
+  return true;
+}
+
+/** The event ids of the lines of a file, up to one that is not finished or too long. */
+export async function* listEventIds({
+  format,
+  transcript,
+  signal,
+}: Pick<FileLook, "format" | "transcript" | "signal">): AsyncGenerator<string> {
   const ids = new EventIds();
-  let eventIds: string[] = [];
-  const areKnown = async (): Promise<boolean> => {
-    const asked = eventIds;
-    eventIds = [];
-    return (await engine.knownEvents({ sessionId, owner, eventIds: asked })).length === asked.length;
-  };
   for await (const line of readLines(transcript.file, { ...transcript, signal, stopsAtOverlong: true })) {
-    if (isUnfinished(line)) break;
+    if (isUnfinished(line)) return;
     const parsed = parseLine(line.bytes);
     const facts = parsed.kind === "entry" ? format.readFacts(parsed.entry, { isSubAgent: false }) : null;
-    eventIds.push(ids.assign(nameLine(line.bytes, facts?.id)));
-    if (eventIds.length === LOOKED_UP_AT_ONCE && !(await areKnown())) return false;
+    yield ids.assign(nameLine(line.bytes, facts?.id));
   }
-  return areKnown();
 }

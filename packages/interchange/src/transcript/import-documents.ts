@@ -148,7 +148,7 @@ export async function importOpenCode(options: MarkedImport): Promise<ImportResul
   for (const stray of strays) report.note("refused_file", 0, `cannot import ${stray.path}: ${stray.reason}`);
   for (const [index, session] of sessions.entries()) {
     const found = { id: session.id, folder: null, isSubAgent: false, standIn: null };
-    await importEvents(options, "opencode", found, readOpenCodeEvents(session), report);
+    await importEvents(options, "opencode", found, () => readOpenCodeEvents(session), report);
     options.onProgress?.({ bytesDone: index + 1, bytesTotal: sessions.length, lines: index + 1 });
   }
   return report.finish(sessions.length);
@@ -164,7 +164,7 @@ export async function importOpenCodeDatabase(options: MarkedImport): Promise<Imp
     for (const [index, session] of sessions.entries()) {
       const { id, folder } = session;
       const identity = { id, folder, isSubAgent: false, standIn: null };
-      const events = database.readEvents(session);
+      const events = () => database.readEvents(session);
       await importEvents({ ...options, since: undefined }, "opencode", identity, events, report);
       if (session.isOpen)
         report.note("incomplete_line", 0, `an answer in session ${session.id} is still being written`);
@@ -184,39 +184,47 @@ async function importOne(
 ): Promise<void> {
   const folder = document.format === "gemini-cli" ? findGeminiFolder(options.path) : null;
   const found = { id, folder, isSubAgent: false, standIn: null };
-  await importEvents(options, document.format, found, readEvents(document, report), report);
-}
-
-function* readEvents(document: JsonDocument, report: ReportBuilder): Generator<SourceEvent> {
-  // One name for the frame, whatever it says: when it changes, it becomes a revision of itself.
-  yield { id: "document", bytes: document.header, createdAt: document.createdAt, hidden: ["meta"] };
+  const isTaken = await importEvents(options, document.format, found, () => readEvents(document), report);
+  if (!isTaken) return;
   let number = 0;
-  for (const { bytes, facts, problem } of document.messages()) {
+  for (const { problem } of document.messages()) {
     number += 1;
     if (problem !== null) report.note("unreadable_line", number, `message ${number}: ${problem}`);
-    yield { id: facts.id, bytes, createdAt: facts.createdAt, hidden: facts.hidden };
   }
 }
 
+function* readEvents(document: JsonDocument): Generator<SourceEvent> {
+  // One name for the frame, whatever it says: when it changes, it becomes a revision of itself.
+  yield { id: "document", bytes: document.header, createdAt: document.createdAt, hidden: ["meta"] };
+  for (const { bytes, facts } of document.messages())
+    yield { id: facts.id, bytes, createdAt: facts.createdAt, hidden: facts.hidden };
+}
+
+/** False when the session is left out. `readAll` may be asked twice. */
 async function importEvents(
   options: MarkedImport,
   format: FormatName,
   found: FileSession & { readonly folder: string | null | undefined },
-  events: Iterable<SourceEvent> | AsyncIterable<SourceEvent>,
+  readAll: () => Iterable<SourceEvent> | AsyncIterable<SourceEvent>,
   report: ReportBuilder,
-): Promise<void> {
+): Promise<boolean> {
   const { engine, owner = DEFAULT_OWNER, path, mark, signal } = options;
   const identity = await chooseIdentity(engine, owner, { name: format }, found);
   const key = options.sessionKey ?? qualify({ name: format }, identity.id);
   const session: SessionRef = { key, id: identity.id, owner };
   const coming = { path, sessionId: session.id, folder: found.folder };
   const leftOut = (await whyLeftOut(options, session, path)) ?? options.exclude?.(coming) ?? null;
-  if (leftOut !== null) return report.note("left_out", 0, leftOut);
+  if (leftOut !== null) {
+    report.note("left_out", 0, leftOut);
+    return false;
+  }
   const readOrigin = format === "opencode" ? readOpenCodeOrigin : undefined;
   const writer = new SessionWriter({ target: engine, session, format, path, mark, signal, readOrigin });
-  for await (const event of events) await writer.add(event);
+  await writer.resume(readAll);
+  for await (const event of readAll()) await writer.add(event);
   await writer.flush();
   report.add(session, writer);
+  return true;
 }
 
 /** What names a document that has no id: its first message, which stays when it grows. */

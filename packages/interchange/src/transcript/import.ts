@@ -42,7 +42,7 @@ import { isNamedAfter, nameLine } from "./event-ids.ts";
 import { parseLine, type ParsedLine, type TranscriptFormat } from "../formats/format.ts";
 import { isOpenCodeDatabase } from "../formats/opencode-database.ts";
 import type { FormatName } from "../formats/names.ts";
-import { chooseFileSession, hashPath, type ChosenSession } from "./file-identity.ts";
+import { chooseFileSession, hashPath, listEventIds, type ChosenSession } from "./file-identity.ts";
 import { qualify, whyLeftOut } from "./identity.ts";
 import {
   holdsSessionLines,
@@ -64,6 +64,7 @@ import { HousekeepingMeter } from "./housekeeping.ts";
 import type { ImportTarget } from "./import-target.ts";
 import { LineBatch } from "./line-batch.ts";
 import { LineHash } from "./line-hash.ts";
+import { countRemoved, countUsed } from "./moved-lines.ts";
 import { findFolder, OriginReader } from "./origin-reader.ts";
 import { createAbortError, MAX_LINE_BYTES, readLineRuns, type Line } from "./lines.ts";
 
@@ -275,10 +276,11 @@ class ListedImport {
     this.#startsSettled = false;
     if (stored.kind === "import") this.#traces = this.#traceFile(stored);
     const cursor = stored.kind === "import" ? stored.cursor : null;
-    if (cursor === null || cursor.offset === 0) return;
+    if (cursor === null) return;
     const { file, path, end } = this.#transcript;
-    const hash = await proveCursor(file, cursor, { path, end, signal: this.#options.signal });
-    if (hash === null) return;
+    const asked = { path, end, signal: this.#options.signal };
+    const hash = cursor.offset === 0 ? null : await proveCursor(file, cursor, asked);
+    if (hash === null) return this.#startOver(cursor);
     this.#hash = new LineHash(hash);
     this.#start = cursor;
     this.#cursor = cursor;
@@ -288,6 +290,14 @@ class ListedImport {
     this.#startsSettled = cursor.isSettled;
     this.#counts.skipped += cursor.lines;
     this.#index = new EntryIndex(this.#format.branchRule, cursor.end ?? { id: null, isActive: true });
+  }
+
+  /** From the first line, of a file that may no longer have all the lines it had. */
+  async #startOver(before: ImportCursor): Promise<void> {
+    const { engine, signal } = this.#options;
+    const eventIds = listEventIds({ format: this.#format, transcript: this.#transcript, signal });
+    const removed = await countRemoved(engine, this.#session, countUsed(before), eventIds);
+    if (removed > 0) this.#start = this.#cursor = { ...START, removedLines: removed };
   }
 
   /** A file whose first line names its session is known by that alone. */

@@ -7,11 +7,12 @@ import { POSITION_STEP } from "@lossless/core";
 import type { Arrival, HiddenReason, SessionRef } from "@lossless/core";
 import type { ImportMark, JsonObject } from "@lossless/core/formats";
 
-import { renderCursor, START } from "./cursor.ts";
+import { parseCursor, renderCursor, START } from "./cursor.ts";
 import { EventIds, nameLine } from "./event-ids.ts";
 import type { TranscriptFormat } from "../formats/format.ts";
 import type { FormatName } from "../formats/names.ts";
 import type { ImportTarget } from "./import-target.ts";
+import { countRemoved, countUsed } from "./moved-lines.ts";
 import { OriginReader } from "./origin-reader.ts";
 import { createAbortError } from "./lines.ts";
 
@@ -41,7 +42,7 @@ export class SessionWriter {
   refusal: string | null = null;
   readonly #target: ImportTarget;
   readonly #session: SessionRef;
-  readonly #cursor: string;
+  readonly #format: FormatName;
   readonly #path: string;
   readonly #mark: ImportMark;
   readonly #signal: AbortSignal | undefined;
@@ -49,6 +50,8 @@ export class SessionWriter {
   readonly #origin: OriginReader;
   #pending: Arrival[] = [];
   #pendingBytes = 0;
+  /** Numbers of places that the session has used, by events that may be gone since. */
+  #used = 0;
   #placed = 0;
   #lastTime: number | null = null;
 
@@ -64,16 +67,26 @@ export class SessionWriter {
   }) {
     this.#target = options.target;
     this.#session = options.session;
-    this.#cursor = renderCursor(options.format, START);
+    this.#format = options.format;
     this.#path = options.path;
     this.#mark = options.mark;
     this.#signal = options.signal;
     this.#origin = new OriginReader({ name: options.format, readOrigin: options.readOrigin }, options.path);
   }
 
+  /** Before the first event: what is new goes behind what was stored before, also if the source has fewer events by now. */
+  async resume(readAll: () => Iterable<SourceEvent> | AsyncIterable<SourceEvent>): Promise<void> {
+    const { id: sessionId, owner } = this.#session;
+    const stored = parseCursor((await this.#target.readSession({ sessionId, owner }))?.cursor ?? null);
+    if (stored.kind !== "import" || stored.cursor === null) return;
+    this.#used = countUsed(stored.cursor);
+    this.#placed = await countRemoved(this.#target, this.#session, this.#used, listEventIds(readAll()));
+  }
+
   /** The next event of the session, in order. */
   async add(event: SourceEvent): Promise<void> {
     this.#placed += 1;
+    this.#used = Math.max(this.#used, this.#placed);
     if (event.entry !== undefined) this.#origin.note(event.entry);
     this.#lastTime = event.createdAt ?? this.#lastTime;
     this.#pending.push({
@@ -96,7 +109,7 @@ export class SessionWriter {
     const { conversationId, results, skipped } = await this.#target.ingest({
       session: this.#session,
       messages,
-      cursor: { value: this.#cursor },
+      cursor: { value: renderCursor(this.#format, { ...START, lines: this.#used }) },
       import: this.#mark,
       origin: this.#origin.take(),
     });
@@ -108,4 +121,11 @@ export class SessionWriter {
       else this.counts.skipped += 1;
     }
   }
+}
+
+async function* listEventIds(
+  events: Iterable<SourceEvent> | AsyncIterable<SourceEvent>,
+): AsyncGenerator<string> {
+  const ids = new EventIds();
+  for await (const { bytes, id } of events) yield ids.assign(nameLine(bytes, id));
 }
