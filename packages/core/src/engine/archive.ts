@@ -77,7 +77,7 @@ export async function transplant(
   return store.transplant({ ...request, now: clock.now() }, deriveMessage);
 }
 
-/** Waits for work in the background to stop at its next step; what was published stays. */
+/** Waits for background work to stop at its next step. Anything already published stays. */
 export async function close(engine: EngineState): Promise<void> {
   engine.closing.abort();
   await Promise.allSettled(engine.folding.background.values());

@@ -1,8 +1,8 @@
 /**
- * Answers a question: gathers cited passages and, where there is a model, has an answer written from them. The model may read on before it
- * answers. Whatever it does, the passages come back.
+ * Answers a question: gathers cited passages and, if there is a model, has it write an answer from them. The model may read on before it
+ * answers. The passages are returned whatever the model does.
  *
- * Invariant: no call is started after the deadline, and one session has one answer under way.
+ * Invariant: no call starts after the deadline, and each session has at most one answer in progress.
  */
 import type { Complete, CompleteRequest, CompleteResult } from "../model/complete.ts";
 import { EngineError } from "../model/errors.ts";
@@ -41,7 +41,7 @@ async function gather(engine: EngineState, request: AskRequest): Promise<Gathere
   });
 }
 
-/** An answer from the passages and from what the model reads on, by the deadline; else what was read until then. */
+/** An answer from the passages and what the model reads on, by the deadline; otherwise what was read until then. */
 async function writeOnce(
   engine: EngineState,
   complete: Complete,

@@ -1,4 +1,4 @@
-/** The context for a budget, as the engine offers it. Reads only: assembling neither writes nor waits for folding, and calls no model. */
+/** The engine's verb for assembling a context for a budget. Read-only: it neither writes nor waits for folding, and calls no model. */
 import { assembleContext } from "../assemble/assemble.ts";
 import type { AssembledContext } from "../assemble/assemble.ts";
 import type { ChosenItem } from "../assemble/choose.ts";
@@ -20,9 +20,9 @@ export interface AssembleRequest extends ModelSituation {
   readonly budgetTokens: number;
   /** Whose grammar the messages must satisfy; every provider's when absent. */
   readonly provider?: Provider;
-  /** A position: the context as if nothing from there on had been said, with today's fold. */
+  /** A position: the context as if the conversation ended before it, with today's fold. */
   readonly endBefore?: number;
-  /** What the user asks: with `recallCue`, a few cited lines about it end the context. */
+  /** The user's question. With `recallCue`, a few cited lines about it end the context. */
   readonly prompt?: string;
   /** Also run every provider's rules on the context: see `grammars` of the result. */
   readonly checkGrammars?: boolean;
@@ -55,7 +55,7 @@ async function assembleConversation(
   return assembleContext(engine.store, {
     conversationId,
     budgetTokens,
-    // The share that keeps folding from happening at every turn is no limit here: what fits is shown.
+    // The share that prevents folding at every turn does not apply here: whatever fits is shown.
     tail: { ...policy, freshTailMaxTokens: engine.settings.freshTailMaxTokens ?? undefined },
     foldTail: policy,
     timeZone: engine.settings.timezone,
@@ -72,7 +72,7 @@ async function assembleConversation(
   });
 }
 
-/** What a fork that leaves a conversation before a position shows of it. */
+/** What a fork shows of the conversation that it leaves before a position. */
 export async function chooseForFork(
   engine: EngineState,
   conversation: ConversationRow,

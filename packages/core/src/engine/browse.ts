@@ -41,14 +41,14 @@ export async function listConversations(
     after: request.after ?? null,
     limit: checkLimit(request.limit),
   });
-  // Whoever walks through all of them by number shows no headings.
+  // A caller that walks through all conversations by number shows no headings.
   const { order = "id" } = request;
   return { items: order === "id" ? items.map(headByName) : await addHeadings(store, items), next };
 }
 
 export type LabelConversationRequest = OneConversation & LabelUpdate;
 
-/** Names, tags, pins or unlists a conversation. Null where the caller sees no such conversation. */
+/** Names, tags, pins or unlists a conversation. Null if the caller cannot see such a conversation. */
 export async function labelConversation(
   { store, clock, redaction }: EngineState,
   { conversationId, owner, ...update }: LabelConversationRequest,

@@ -1,7 +1,7 @@
-/** Which sessions are stored. Settings can leave out all of them, those of some keys, and stateless ones. */
+/** Which sessions are stored. Settings can exclude all sessions, those with certain keys, and stateless ones. */
 import type { EngineState } from "./state.ts";
 
-/** Why nothing is stored, when that is what the settings ask for. */
+/** Why the settings keep a session from being stored. */
 export type SkipReason = "disabled" | "ignored" | "stateless";
 
 export function whySkipped({ settings, ingest }: EngineState, sessionKey: string): SkipReason | null {

@@ -3,7 +3,7 @@ import { EngineError } from "../model/errors.ts";
 import type { ConversationRow } from "../store/store.ts";
 import type { EngineState } from "./state.ts";
 
-/** What a caller may see: everything of one owner, or everything when no owner is named (the operator's view). */
+/** What a caller may see: everything of one owner, or everything if no owner is named (the operator's view). */
 export interface Scope {
   readonly owner?: string;
 }
@@ -33,7 +33,7 @@ export async function needConversation(
   });
 }
 
-/** The conversation that takes what is said in a session now. */
+/** The conversation that currently receives a session's messages. */
 export async function readActive(
   { store }: EngineState,
   { owner, sessionKey }: Scope & { readonly sessionKey: string },

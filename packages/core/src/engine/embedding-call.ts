@@ -1,7 +1,4 @@
-/**
- * One call to the model that makes vectors: its deadline, its place in the ledger, and what an answer must be to count. Shared by filling
- * and by questions.
- */
+/** One call to the embedding model: its deadline, its ledger entry, and the checks on the result. Shared by filling and questions. */
 import type { EmbedRequest, EmbedResult } from "../model/embed.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
 import { normalizeVector } from "../model/vector.ts";
@@ -17,7 +14,7 @@ export interface Embedded {
   readonly inputTokens: number;
 }
 
-/** Never throws for what a model does; only a database that fails does. */
+/** Never throws because of the model, only when the database fails. */
 export async function callEmbedding(
   { embed, guards, writer, emit, clock, settings }: EngineState,
   request: EmbedRequest,
@@ -54,7 +51,7 @@ function countTokens({ texts }: EmbedRequest, { usage }: Extract<EmbedResult, { 
   return usage.inputTokens ?? texts.reduce((sum, text) => sum + estimateTextTokens(text), 0);
 }
 
-/** Number and values of an answer; on the way, length one. */
+/** Checks the number and values of the vectors, and normalises them to length one. */
 function checkVectors(
   vectors: readonly Float32Array[],
   count: number,
@@ -68,7 +65,7 @@ function checkVectors(
     : failWith("invalid_response", "a vector contains only zeros, or something that is not a number");
 }
 
-/** Does not end between the halves of a character. */
+/** Never cuts between the halves of a surrogate pair. */
 export function cutToChars(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const unit = text.charCodeAt(maxChars - 1);

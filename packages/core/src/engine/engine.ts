@@ -1,7 +1,6 @@
 /**
- * The engine, declared once: every verb with the thread that serves it, whether it needs a flushed index, whether it can be cancelled, and the
- * function that does it. The type `Engine`, the engine in this thread (`local-engine.ts`) and the one behind threads (`threaded-engine.ts`) come
- * from this table.
+ * The engine, declared once: every verb with the thread that serves it, whether it needs a flushed index, whether it can be cancelled, and its
+ * function. The type `Engine`, the engine in this thread (`local-engine.ts`) and the threaded one (`threaded-engine.ts`) come from this table.
  *
  * @example
  * const engine = await openEngine({ database: "lcm.db" });
@@ -50,34 +49,34 @@ export const VERBS = {
   /** Those of the given event ids that are stored. */
   knownEvents: writer(sessions.knownEvents),
   /**
-   * Begins a session that a host made as a copy of another one. Events that both have stay stored once; what the fork shows of its parent is
-   * chosen now, for `bootstrapMaxTokens`. `unrelated`: the archive does not hold the first of the events under the parent.
+   * Begins a session that a host made as a copy of another one. Events in both are stored only once; what the fork shows of its parent is
+   * chosen now, for `bootstrapMaxTokens`. `unrelated`: the archive does not have the first of the events under the parent.
    */
   fork: writer(sessions.fork),
   /** Gives events stored under provisional ids the host's own ids. */
   relabel: writer(sessions.relabel),
-  /** The sessions of an owner that have stored this event. */
+  /** The sessions of an owner in which this event is stored. */
   findSessions: writer(sessions.findSessions),
-  /** Makes what a stand-in has stored known to the session that it turns out to be; false if that session is stored already. */
+  /** Moves what a stand-in has stored to the session it turned out to be; false if that session is already stored. */
   relabelSession: writer(sessions.relabelSession),
-  /** Says which events are off the active branch; all others of the session are shown. */
+  /** Marks which events are off the active branch; all others of the session are shown. */
   setBranch: writer(sessions.setBranch),
-  /** Shows the events of a session that were stored as `pending`: the history they belong to is there now. */
+  /** Shows the events of a session that were stored as `pending`: their history is now complete. */
   showPending: writer(sessions.showPending),
-  /** Records where a host began a new context: what was said before is no longer shown. */
+  /** Records where a host began a new context: earlier messages are no longer shown. */
   recordBoundary: writer(sessions.recordBoundary),
-  /** Names, tags, pins or unlists a conversation. Null where the caller sees none of this number. */
+  /** Names, tags, pins or unlists a conversation. Null if the caller cannot see a conversation with this number. */
   labelConversation: writer(browse.labelConversation),
 
   // Reading
 
   /** Lists conversations, the most recent first. */
   listConversations: reader(browse.listConversations),
-  /** Null: there is no such conversation, or the caller may not see it. */
+  /** Null: the conversation does not exist, or the caller may not see it. */
   readConversation: writer(browse.readConversation),
   /** Lists the messages of a conversation without their bodies. */
   listMessages: reader(browse.listMessages),
-  /** All messages of a conversation in columns: where they are, how large, whose. */
+  /** All messages of a conversation in columns: position, size and role. */
   readOutline: reader(
     ({ store }, request: Scope & Pick<OutlineRequest, "conversationId" | "after" | "limit">) =>
       store.readOutline(request),
@@ -86,11 +85,11 @@ export const VERBS = {
   listMessageIds: reader(browse.listMessageIds),
   /** The number of a message in its conversation; null when there is none. */
   locateMessage: reader(browse.locateMessage),
-  /** A message with the bytes that were handed in. */
+  /** A message with its original bytes. */
   readMessage: reader(browse.readMessage),
   /** The revisions of a message, the oldest first. */
   readRevisions: writer(browse.readRevisions),
-  /** What conversations hold, and what of it the context leaves out and why. */
+  /** Counts what conversations contain, and what the context leaves out and why. */
   countMessages: reader(browse.countMessages),
   /** The agents' own figures from their transcripts: tokens, cache hits, tools, errors and hours. */
   stats: reader(stats, { cancellable: true }),
@@ -98,9 +97,9 @@ export const VERBS = {
   readSummary: reader(browse.readSummary),
   /** Lists the summaries of a conversation. */
   listSummaries: reader(browse.listSummaries),
-  /** Lists published summaries with what makes them doubtful. */
+  /** Lists published summaries with the reasons to doubt them. */
   listPublished: reader(({ store }, request: browse.ListPublishedRequest) => store.listPublished(request)),
-  /** All summaries of a conversation without their texts, and what was made from what. */
+  /** All summaries of a conversation without their texts, and what each was made from. */
   readGraph: reader(({ store }, request: Scope & { readonly conversationId: number }) =>
     store.readGraph(request),
   ),
@@ -111,12 +110,12 @@ export const VERBS = {
   /** Where the contents of all large files are stored. */
   listBlobs: reader(({ store }) => store.listBlobs()),
 
-  /** What a model needs to go on after its host's own compaction: where everything is, and what was asked, decided and left open. */
+  /** What a model needs to continue after its host's own compaction: how to find everything, and what was asked, decided and left open. */
   prepareRestart: reader(prepareRestart),
 
   // Recall
 
-  /** Indexes what was stored a moment ago; every search does this first. */
+  /** Indexes recently stored messages; every search does this first. */
   flushIndex: writer(archive.flushIndex),
   /** Search over messages, with ranks and snippets. */
   search: reader(recall.search, { flushedIndex: true }),
@@ -124,11 +123,11 @@ export const VERBS = {
   grep: reader(recall.grep, { flushedIndex: true, cancellable: true }),
   /** Opens a summary, a large file, a message or a run of messages, verbatim, in pages. */
   describe: reader(recall.describe),
-  /** From summaries down to the words they stand for, within a number of tokens. */
+  /** From summaries down to the original words, within a token limit. */
   expand: reader(recall.expand, { flushedIndex: true }),
-  /** Cited passages for a question and, where there is a model, an answer written from them. */
+  /** Cited passages for a question and, if there is a model, an answer written from them. */
   ask: reader(ask, { flushedIndex: true, cancellable: true }),
-  /** Lets the session of a sub-agent read a part of what its issuer may read. */
+  /** Lets a sub-agent's session read part of what the grant's issuer may read. */
   createGrant: writer(grants.createGrant),
   /** Ends grants; returns how many. */
   revokeGrants: writer(grants.revokeGrants),
@@ -139,9 +138,9 @@ export const VERBS = {
   assemble: writer(assemble),
   /** Folds now. */
   compact: writer(folding.compact, { cancellable: true, progress: true }),
-  /** Pays compaction that is due, prepares summaries ahead, makes stand-ins up to the root. For quiet moments. */
+  /** Pays the compaction debt that is due, prepares summaries ahead, makes stand-ins up to the root. For idle times. */
   maintain: writer(folding.maintain, { cancellable: true }),
-  /** Pays the oldest compaction that is due anywhere and that nobody works on. Null: there is none. For workers. */
+  /** Pays the oldest compaction debt of the archive that is due and that nobody is working on. Null: there is none. For workers. */
   payNextDebt: writer(folding.payNextDebt, { cancellable: true, progress: true }),
   /** Folding that is due. */
   listDebts: reader(({ store }) => store.listDebts()),
@@ -149,29 +148,32 @@ export const VERBS = {
   closeDebt: writer(({ store }, { conversationId }: { readonly conversationId: number }) =>
     store.closeDebt(conversationId),
   ),
-  /** Removes summaries of a conversation with those above them, all when none are named, and shows what they stood for; null when something else uses one. */
+  /**
+   * Removes summaries of a conversation with those above them (all if none are named) and shows what they represented; null when something
+   * else uses one.
+   */
   dropSummaries: writer(({ store }, request: DropSummariesRequest) =>
     store.dropSummaries(request.conversationId, request.summaryIds ?? null),
   ),
-  /** Writes a published summary again from its sources. */
+  /** Regenerates a published summary from its sources. */
   rewriteSummary: writer(rewriting.rewriteSummary, { cancellable: true }),
-  /** Puts the sources of a summary back into the context. Null: it is not an item of the context by itself. */
+  /** Puts the sources of a summary back into the context. Null: the summary is not itself an item of the context. */
   dissolveSummary: writer(rewriting.dissolveSummary),
 
   // Search by meaning
 
-  /** Which models have vectors of how many messages, and which one serves. */
+  /** Lists the models, how many messages each has vectors of, and which one answers questions. */
   embedStatus: reader(vectors.embedStatus),
-  /** Gives every message a vector of the configured model. Can be cancelled and repeated; what is done stays done. */
+  /** Gives every message a vector of the configured model. Can be cancelled and resumed. */
   embedMessages: writer(vectors.embedMessages, { cancellable: true, progress: true }),
-  /** The vector of a question, in the space that serves; or why there is none. */
+  /** The vector of a question, in the active space; or why there is none. */
   embedQuestion: writer(vectors.embedQuestion, { cancellable: true }),
-  /** Removes all vectors; the number of spaces there were. */
+  /** Removes all vectors; returns how many spaces there were. */
   dropVectors: writer(vectors.dropVectors),
 
   // The archive as a whole
 
-  /** What the archive holds, whether its index is whole, which guards are open. */
+  /** What the archive contains, whether its index is complete, which guards are open. */
   status: reader(totals.status, { flushedIndex: true }),
   /** What models have cost. */
   spend: reader(totals.spend),
@@ -179,22 +181,22 @@ export const VERBS = {
   measureStorage: reader(({ store }) => store.measureStorage(), { flushedIndex: true }),
   /** Proves the archive: every message, chain, summary, file and the index. */
   verify: reader(archive.verify, { flushedIndex: true, progress: true }),
-  /** Those of the given events whose bytes cannot be read back from the archive exactly as given. */
+  /** Those of the given events whose bytes cannot be read back exactly from the archive. */
   findUnproven: reader(archive.findUnproven, { flushedIndex: true }),
-  /** Rebuilds the full-text index while everything else goes on. */
+  /** Rebuilds the full-text index online. */
   reindex: writer(archive.reindex, { cancellable: true, progress: true }),
-  /** Writes a consistent copy of the database, while others go on writing. See `repair/backup.ts` for whole backups. */
+  /** Writes a consistent copy of the database while others keep writing. See `repair/backup.ts` for whole backups. */
   backup: writer(archive.backup, { progress: true }),
   /** The schema version of this program, and of the file. */
   readVersions: reader(({ store }) => store.readVersions()),
   /** Copies a conversation with its summaries in front of another one. */
   transplant: writer(archive.transplant),
 
-  // What imports brought in
+  // What imports stored
 
-  /** What imports brought in, the newest first. */
+  /** Lists imports and what they stored, the newest first. */
   listImports: writer(({ store }) => store.listImports()),
-  /** What belongs to conversations, and what else depends on them. */
+  /** What belongs to these conversations, and what else depends on them. */
   readTies: writer(({ store }, { conversationIds }: { readonly conversationIds: readonly number[] }) =>
     store.readTies(conversationIds),
   ),
@@ -207,27 +209,27 @@ export const VERBS = {
 
   // Forgetting and redaction
 
-  /** What forgetting these messages would touch. */
+  /** What forgetting these messages would affect. */
   planForget: reader(forgetting.planForget, { flushedIndex: true }),
-  /** Erases messages, and everything that was made from them. Cannot be undone. */
+  /** Erases messages and everything derived from them. Cannot be undone. */
   forget: writer(forgetting.forget, { erasesTexts: true }),
-  /** Whether a forgetting has pages left to wipe. */
+  /** Whether there are still pages to wipe after a forget. */
   isForgettingOpen: reader(({ store }) => store.isForgettingOpen()),
-  /** Wipes what a forgetting freed, when it could not do so itself. */
+  /** Wipes the pages that a forget freed but could not wipe itself. */
   finishForgetting: writer(forgetting.finishForgetting),
-  /** Opens what was sealed of one message. Each opening is a record in the ledger. */
+  /** Opens the sealed values of one message. Each opening is recorded in the ledger. */
   unseal: writer(vault.unseal),
   /** Seals every value again with another key. Keyed commitments keep the key they were made with. */
   rotateVault: writer(vault.rotateVault),
 
-  /** Ends work in the background at its next step and closes the archive. */
+  /** Ends background work at its next step and closes the archive. */
   close: every(archive.close),
 };
 
 /** Every verb as a method. */
 export interface Engine extends Methods<typeof VERBS> {}
 
-/** What the reading thread asks of the writing one: see `WriterPort`. Not part of the engine. */
+/** What the reading thread asks the writing one to do: see `WriterPort`. Not part of the engine. */
 export const WRITER_PORT = {
   recordSpend: writer(({ store }, record: SpendRecord) => store.recordSpend(record)),
   saveGuard: writer(({ store }, guard: Guard) => store.saveGuard(guard)),
@@ -237,5 +239,5 @@ export const WRITER_PORT = {
   embedQuestion: VERBS.embedQuestion,
 };
 
-/** What the reading thread has to do after a verb of the writing one. Not part of the engine. */
+/** What the reading thread must do after certain verbs of the writing one. Not part of the engine. */
 export const READER_PORT = { dropTexts: reader(dropTexts) };

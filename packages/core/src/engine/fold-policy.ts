@@ -1,4 +1,7 @@
-/** How a conversation is folded and shown for a budget and a model: thresholds, targets and tails from the settings, and the model's factor. */
+/**
+ * How a conversation is folded and shown for a budget and a model: thresholds, targets and tails from the settings, and the model's
+ * calibration factor.
+ */
 import type { CompactionPolicy } from "../compact/policy.ts";
 import { nameModel } from "../model/complete.ts";
 import { resolveThreshold } from "../settings/context-threshold.ts";
@@ -6,7 +9,7 @@ import type { ModelIdentity } from "../model/message.ts";
 import type { ConversationRow } from "../store/store.ts";
 import type { EngineState } from "./state.ts";
 
-/** What a turn says about the model it is for. */
+/** The model that a turn is for. */
 export interface ModelSituation {
   readonly model?: ModelIdentity;
   /** The model's window as the host states it. */
@@ -16,11 +19,11 @@ export interface ModelSituation {
 /** A budget and the model it is for. */
 export type Situation = { readonly budgetTokens: number } & ModelSituation;
 
-/** Without `freshTailMaxTokens`, folds leave at most this share of the budget alone: else a small window folds at every turn. */
+/** Without `freshTailMaxTokens`, folds spare at most this share of the budget: otherwise a small window would fold at every turn. */
 const TAIL_SHARE = 0.3;
-/** A running turn longer than this share of the budget is folded while it runs, else a small window could never be folded. */
+/** A running turn longer than this share of the budget is folded while it runs; otherwise a small window could never be folded. */
 const TURN_SHARE = 0.4;
-/** No summary aims at more than this share of the threshold, which is what all of them together may have: see `prefixTargetTokens`. */
+/** No summary aims at more than this share of the threshold, which limits all summaries together: see `prefixTargetTokens`. */
 const SUMMARY_SHARE = 0.5;
 
 export function makePolicy(
@@ -51,7 +54,7 @@ export function makePolicy(
   };
 }
 
-/** The model's factor on stored counts, in steps of 5 %; the same while the front of the prompt is. */
+/** The model's factor for stored counts, in steps of 5 %. It changes only when the front of the prompt does. */
 export async function readFactor(
   { store, folding }: EngineState,
   conversationId: number,
@@ -64,7 +67,7 @@ export async function readFactor(
   const known = folding.factors.get(key);
   if (known?.foldRevision === foldRevision) return known.factor;
   const calibration = await store.readCalibration(name);
-  // In steps, so that a report that changes little changes nothing.
+  // Rounded, so that a small change in a report changes nothing.
   const factor = Math.round((calibration?.factor ?? 1) * 20) / 20;
   folding.factors.set(key, { foldRevision, factor });
   return factor;

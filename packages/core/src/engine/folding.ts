@@ -1,9 +1,9 @@
 /**
- * Folding as the engine offers it: when to fold, who pays, until when. Joins the pure planners, the executor and the summariser; decides
- * nothing about runs itself.
+ * Folding as the engine offers it: when to fold, who does it, until when. Connects the pure planners, the executor and the summariser;
+ * decides nothing about runs itself.
  *
- * Invariants: a conversation is folded by one process at a time (the lease on its debt); debt is one row and is never dropped while
- * the threshold is crossed.
+ * Invariants: one process at a time folds a conversation (the lease on its debt); debt is one row, never dropped while the threshold is
+ * exceeded.
  */
 import { setImmediate } from "node:timers/promises";
 import { measureSummary } from "../assemble/measure-summary.ts";
@@ -25,17 +25,17 @@ import { waitForEnd } from "./wait.ts";
 
 export interface CompactRequest extends ModelSituation {
   readonly budgetTokens: number;
-  /** Fold everything outside the tail even below the threshold, then on until the context is under it. */
+  /** Fold everything outside the tail even below the threshold, then continue until the context is under it. */
   readonly force?: boolean;
   /** Fold until the context has at most this many tokens. Replaces the threshold as the target. */
   readonly targetTokens?: number;
   readonly customInstructions?: string;
   readonly signal?: AbortSignal;
-  /** Passes so far, and how many the sweeps begun so far may have. */
+  /** Passes so far, and the maximum for all sweeps started so far. */
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** A fold that somebody waits for, or one between turns. */
+/** A fold that the caller waits for, or one between turns. */
 interface PaidRequest extends CompactRequest {
   readonly isBackground?: boolean;
 }
@@ -47,20 +47,20 @@ export interface CompactResult {
   /** Tokens of the stored context, before and after. */
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** How many tokens it was to have at most: the requested target, or just under the threshold. */
+  /** The limit it was folded to: the requested target, or just under the threshold. */
   readonly targetTokens: number;
   readonly targetReached: boolean;
   readonly passes: number;
   readonly summaryIds: readonly string[];
 }
 
-/** Work in a quiet moment, for the budget the conversation is used with. */
+/** Upkeep while the host is idle, for the budget the conversation is used with. */
 export interface MaintainRequest extends ModelSituation {
   readonly budgetTokens: number;
   readonly signal?: AbortSignal;
 }
 
-/** Whatever is due, wherever it is. */
+/** Any debt that is due, in any conversation. */
 export type PayNextRequest = Pick<CompactRequest, "signal" | "onProgress">;
 
 export interface MaintainResult {
@@ -68,12 +68,12 @@ export interface MaintainResult {
 }
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Steps of one kind in one go; what is left is done the next time. */
+/** Maximum steps of one kind per call; the rest is done next time. */
 const MAX_UPKEEP_STEPS = 200;
-/** Failed folds are tried again after 5 minutes, then 10, at most 30. */
+/** Failed folds are retried after 5 minutes, then 10, at most 30. */
 const BACKOFF_MS = 5 * 60_000;
 const MAX_BACKOFF_MS = 30 * 60_000;
-/** No provider keeps a prompt cached for longer than this without a request: a new front costs nothing then. */
+/** No provider caches a prompt for longer than this without a request: after that, a new front costs nothing. */
 const COLD_AFTER_MS = 3_600_000;
 /** Summaries are prepared once this share of the threshold is reached. */
 const PREPARE_SHARE = 0.6;
@@ -95,12 +95,12 @@ export async function maintain(
   request: ConversationChoice & MaintainRequest,
 ): Promise<MaintainResult> {
   const conversation = await needConversation(engine, request);
-  // Work that is under way is joined, so that no summary is made, and paid for, twice.
+  // Join the work in progress, so that no summary is made, and paid for, twice.
   await waitForEnd(engine.folding.background.get(conversation.conversationId), request.signal);
   return maintainConversation(engine, conversation, request);
 }
 
-/** After a turn: at the threshold, fold now, in the background, or leave it to workers, as configured. */
+/** After a turn: if the threshold is reached, fold now, in the background, or leave it to workers, as configured. */
 export async function watchThreshold(
   engine: EngineState,
   conversationId: number,
@@ -145,7 +145,7 @@ async function isDue(
   return isAt(engine, conversation, request, 1);
 }
 
-/** Whether this share of the way to the threshold is gone. */
+/** Whether the context has reached this share of the threshold. */
 async function isAt(
   engine: EngineState,
   conversation: ConversationRow,
@@ -172,7 +172,7 @@ async function noteDebt(
   });
 }
 
-/** Folds now, in the caller's time. */
+/** Folds now; the caller waits. */
 async function compactConversation(
   engine: EngineState,
   conversation: ConversationRow,
@@ -203,8 +203,8 @@ async function compactConversation(
 }
 
 /**
- * Work for quiet moments: pays the debt that is due, remakes what tells something old, prepares the summaries the next fold will want,
- * and makes stand-ins up to the root. Returns whether anything was done.
+ * Upkeep for idle times: pays the debt that is due, remakes stale summaries, prepares the summaries that the next fold will need, and makes
+ * stand-ins up to the root. Returns whether anything was done.
  */
 async function maintainConversation(
   engine: EngineState,
@@ -242,7 +242,7 @@ async function payDebtIfDue(
   return debt !== null && (await payClaimed(engine, conversation, request, debt)).compacted;
 }
 
-/** Pays a debt whose lease is held, unless the conversation has become smaller meanwhile. */
+/** Pays a debt whose lease is held, unless the conversation has shrunk meanwhile. */
 async function payClaimed(
   engine: EngineState,
   conversation: ConversationRow,
@@ -258,8 +258,8 @@ async function payClaimed(
 }
 
 /**
- * Pays the oldest debt of the archive that is due and that nobody works on: what workers do, any number of them, on any machine. The debt is
- * claimed before its turn here has come, so the lease is looked at once more then.
+ * Pays the oldest debt of the archive that is due and that nobody is working on. Any number of workers, on any machine, do this. The debt
+ * is claimed before the turn in this process begins, so the lease is checked again then.
  */
 export async function payNextDebt(
   engine: EngineState,
@@ -294,10 +294,10 @@ async function upkeep(
 ): Promise<boolean> {
   const { conversationId } = conversation;
   const now = engine.clock.now();
-  // A fold that failed is tried again later; work that can wait does not try before it.
+  // A failed fold is retried later; work that can wait does not try earlier.
   const debt = await engine.store.readDebt(conversationId);
   if (debt && debt.nextAttemptAt > now) return false;
-  // Most quiet moments have nothing to do: to find that out, nothing is written.
+  // Usually there is nothing to do; finding that out writes nothing.
   if (!(await isUpkeepDue(engine, conversation, request))) return false;
   if (
     !(await engine.store.claimUpkeep({
@@ -339,7 +339,7 @@ async function isUpkeepDue(
   return hasUpkeep(context, await isAt(engine, conversation, request, PREPARE_SHARE));
 }
 
-/** Step after step until nothing is left to do, time is up, or somebody wants to fold now. */
+/** Repeats a step until nothing is left to do, time is up, or a caller wants to fold now. */
 async function repeat(
   engine: EngineState,
   context: FoldContext,
@@ -364,15 +364,15 @@ function isCold(engine: EngineState, { lastAt }: ConversationRow): boolean {
 
 interface Turn<T> {
   readonly conversationId: number;
-  /** Upkeep gives way to it after its next step. */
+  /** Upkeep yields to it after its next step. */
   readonly isUrgent: boolean;
   readonly signal: AbortSignal | undefined;
   readonly work: () => Promise<T>;
-  /** The result when the caller cancels before the turn has come. */
+  /** The result if the caller cancels before its turn begins. */
   readonly cancelled: () => Promise<T>;
 }
 
-/** Runs work on a conversation after the work that is under way here. Other processes are kept out by the lease. */
+/** Runs work on a conversation after the work in progress in this process. The lease keeps other processes out. */
 function takeTurn<T>({ folding }: EngineState, turn: Turn<T>): Promise<T> {
   const { conversationId, isUrgent, signal } = turn;
   const { turns, waiting } = folding;
@@ -385,14 +385,14 @@ function takeTurn<T>({ folding }: EngineState, turn: Turn<T>): Promise<T> {
     count(-1);
     return signal?.aborted ? turn.cancelled() : turn.work();
   })();
-  // A turn that was cancelled ends before the one it waited for: whoever comes next waits for both.
+  // A cancelled turn ends before the one it waited for, so the next turn waits for both.
   const ended = Promise.allSettled([before, result]);
   turns.set(conversationId, ended);
   void ended.then(() => turns.get(conversationId) === ended && turns.delete(conversationId));
   return result;
 }
 
-/** Gives a sign of life while the work lasts; work whose lease another process took over ends. */
+/** Renews the lease while the work lasts; work whose lease another process took over ends. */
 async function keepLease<T>(
   engine: EngineState,
   conversationId: number,
@@ -439,7 +439,7 @@ async function payDebt(
     const tokensBefore = await countShown(engine, conversationId);
     const report = await keepLease(engine, conversationId, request.signal, async (signal) => {
       const context = makeContext(engine, conversation, { ...request, signal }, deadlineMs);
-      // A fold begins an epoch in any case: what was remade comes in with it.
+      // A fold begins an epoch in any case, so swap in remade summaries with it.
       await engine.store.swapRemade({ conversationId, now: engine.clock.now() });
       const goal = {
         targetTokens,
@@ -450,10 +450,10 @@ async function payDebt(
       return foldUntilUnder(context, goal, await countShown(engine, conversationId));
     });
     const compacted = report.passes > 0;
-    // Work that was cut short stays owed; everything else is done, or cannot be done better by trying again.
+    // Interrupted work stays due; everything else is done, or would not improve by a retry.
     const isOpen =
       report.stopped === "deadline" || report.stopped === "aborted" || report.stopped === "stale";
-    // Who was told to stop has not failed: somebody else may go on at once.
+    // An aborted fold has not failed: another process may continue at once.
     const hasFailed = !compacted && report.stopped !== "aborted";
     await settleDebt(
       engine,
@@ -485,7 +485,7 @@ async function payDebt(
   }
 }
 
-/** How many stored tokens a fold leaves at most: the requested target or just under the threshold, as the model counts. */
+/** How many stored tokens a fold leaves at most: the requested target or just under the threshold, in the model's count. */
 async function findTarget(
   engine: EngineState,
   conversation: ConversationRow,

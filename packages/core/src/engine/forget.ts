@@ -1,4 +1,6 @@
-/** Erases messages and everything that was made from them: remakes the summaries over them first, then wipes what the database freed. */
+/**
+ * Erases messages and everything derived from them: first remakes the summaries over them, then wipes the pages that the database freed.
+ */
 import { searchText, viewMessage } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
@@ -25,13 +27,13 @@ export interface ForgetResult {
   readonly remade: readonly { readonly oldId: string; readonly newId: string }[];
   /** Whether the freed pages have been wiped; false when another process kept them in use. */
   readonly isWiped: boolean;
-  /** Files of killed imports that were removed, too. */
+  /** Files of killed imports that were also removed. */
   readonly intakeFiles: readonly string[];
 }
 
-/** Others may store while new texts are made; then everything is planned again. */
+/** Others may store messages while new texts are made; then everything is planned again. */
 const MAX_TRIES = 5;
-/** This many words in a row, in a summary that does not rest on the message, did not come there by chance. */
+/** This many consecutive words in a summary that was not made from the message are not a coincidence. */
 const SHINGLE_WORDS = 8;
 const PAGE = 256;
 
@@ -63,7 +65,7 @@ export async function forget(engine: EngineState, request: ForgetRequest): Promi
   });
 }
 
-/** The messages are gone whatever happens here; what is left to do stays noted in the archive, and the doctor finds it. */
+/** The messages are gone whatever happens here. Remaining work stays recorded in the archive, and the doctor finds it. */
 async function tryToWipe(engine: EngineState): Promise<boolean> {
   try {
     return await finishForgetting(engine);
@@ -80,12 +82,12 @@ async function tryToWipe(engine: EngineState): Promise<boolean> {
 
 export async function finishForgetting(engine: EngineState): Promise<boolean> {
   const { store } = engine;
-  // A damaged index may hold anything; a new one holds only what is there.
+  // A damaged index may contain anything; a rebuilt one contains only what is stored.
   if ((await store.status()).index.kind === "degraded") await reindex(engine);
   return store.wipeFreed();
 }
 
-/** New texts for the published summaries, the finest first: each from what is left of its sources. */
+/** New texts for the published summaries, the finest first, each from its remaining sources. */
 async function remake(engine: EngineState, plan: ForgetPlan): Promise<SummaryReplacement[]> {
   const forgotten = new Set(plan.messageIds);
   const made = new Map<string, SummaryReplacement & { isEmpty: boolean }>();
@@ -102,7 +104,7 @@ async function remake(engine: EngineState, plan: ForgetPlan): Promise<SummaryRep
     made.set(summaryId, {
       oldId: summaryId,
       summary: { ...text, summaryId: makeSummaryId((size) => engine.clock.random(size)), tokens },
-      // What it will have been made from, once those below it have been replaced, is checked under the old names.
+      // Its sources, once those below it have been replaced, are checked under their old names.
       sourceKeys: sources.map(nameSource),
       isEmpty,
     });
@@ -110,7 +112,7 @@ async function remake(engine: EngineState, plan: ForgetPlan): Promise<SummaryRep
   return [...made.values()].map(({ isEmpty: _isEmpty, ...replacement }) => replacement);
 }
 
-/** Summaries that do not rest on the messages and yet repeat them: a model was shown the summary before the run. */
+/** Summaries that were not made from the messages but repeat them: a model was shown the summary before the run. */
 async function findEchoes(engine: EngineState, plan: ForgetPlan): Promise<string[]> {
   const touched = new Set(plan.summaries.map((summary) => summary.summaryId));
   const holders = new Map<string, string[]>();
@@ -160,7 +162,7 @@ function withoutForgotten(
   };
 }
 
-/** Stands where everything was forgotten. */
+/** The text of a summary whose sources were all forgotten. */
 function renderGone(node: SummaryNode, now: number): SummarizeResult {
   const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
   const content = `[LCM forgotten] Messages from ${day(node.earliestAt)} to ${day(node.latestAt)} stood here. They were removed on request on ${day(now)}.`;

@@ -1,4 +1,4 @@
-/** Grants: what the session of a sub-agent may read of what its issuer may read. */
+/** Grants: which part of what its issuer may read a sub-agent's session may read. */
 import { createGrant as issueGrant } from "../recall/grants.ts";
 import type { GrantRequest, GrantResult } from "../recall/grants.ts";
 import type { EngineState } from "./state.ts";

@@ -1,21 +1,21 @@
 /**
- * What lists call a conversation: the name a person gave it, the agent's own title, else the first request in a few words. The last is read from
- * the messages each time, so that it is redacted and forgotten with them.
+ * The heading of a conversation in lists: the name a person gave it, the agent's own title, or else the first request, shortened. The
+ * request is read from the messages each time, so that it is redacted and forgotten with them.
  */
 import { readSearchText } from "../message/normalize.ts";
 import { readUserText } from "../summarize/injected.ts";
 import type { ConversationRow, Store } from "../store/store.ts";
 
 export interface HeadedConversation extends ConversationRow {
-  /** Never empty: the session's key where nobody asked anything. */
+  /** Never empty: the session key if there is no request. */
   readonly heading: string;
 }
 
 const HEADING_CHARS = 100;
-/** What a host writes in the user's name often comes first. */
+/** Text that a host writes in the user's name often comes first. */
 const LOOKED_AT = 4;
 
-/** What a heading is made of, beside the messages. */
+/** What a heading is made from, besides the messages. */
 type Named = Pick<ConversationRow, "conversationId" | "name" | "title" | "sessionKey">;
 
 export async function addHeadings<T extends Named>(
@@ -47,13 +47,13 @@ export const headByName = <T extends Named>(
   heading: toHeading(row.name ?? row.title ?? (typeof request === "string" ? request : row.sessionKey)),
 });
 
-/** What the user wrote of a message; empty where a machine wrote all of it. */
+/** The part of a message that the user wrote; empty if a machine wrote all of it. */
 function readRequest(bytes: Uint8Array): string {
   const { text, isNotice } = readUserText(readSearchText(bytes));
   return isNotice ? "" : text;
 }
 
-/** One line, cut at a word where that leaves most of it. */
+/** One line, cut at a word unless that would lose most of it. */
 function toHeading(text: string): string {
   const line = text.trim().replaceAll(/\s+/gu, " ");
   if (line.length <= HEADING_CHARS) return line;

@@ -1,6 +1,6 @@
 /**
- * Stores the messages that are handed in: redacts and prepares them, appends them in one transaction, hides heartbeats, and watches the
- * threshold of the context where a budget is named.
+ * Stores messages: redacts and prepares them, appends them in one transaction, hides heartbeats, and checks the context threshold if a
+ * budget is given.
  */
 import { findHeartbeats, isHeartbeatReply } from "../ingest/heartbeats.ts";
 import { prepareMessage } from "../ingest/prepare.ts";
@@ -27,23 +27,26 @@ import { embedInBackground } from "./vectors.ts";
 export interface IngestRequest extends ModelSituation {
   readonly session: SessionRef;
   readonly messages: readonly Arrival[];
-  /** Room of the model's context: given, the engine watches the threshold and folds in the background. */
+  /** Room of the model's context. If given, the engine checks the threshold and folds in the background. */
   readonly budgetTokens?: number;
-  /** Commits a host's turn: a key seen before means that nothing is stored again. */
+  /** Commits a host's turn: if the key is already known, nothing is stored again. */
   readonly turn?: { readonly advancementKey: string };
-  /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. Handed over, and with it the bytes of the messages, which must lie in `prepared.arrivals`. */
+  /**
+   * The messages already prepared by `prepareMessage` as far as no database is needed, one entry each; not used for redacted messages.
+   * Transferred, together with the bytes of the messages, which must be in `prepared.arrivals`.
+   */
   readonly prepared?: PackedPrepared;
   /** Read from a history: large files are described by their type, without a model. */
   readonly isHistory?: boolean;
-  /** Set by imports, so that what they brought in is known. */
+  /** Set by imports, to record what they stored. */
   readonly import?: ImportMark | undefined;
-  /** Where the conversation comes from, as far as this batch says: agent and project are kept as first given, the rest as last given. */
+  /** Where the conversation comes from, as far as this batch says: for agent and project the first value is kept, for the rest the last. */
   readonly origin?: OriginUpdate | undefined;
-  /** How far the source was read; stored in the same transaction. */
+  /** How far the source has been read; stored in the same transaction. */
   readonly cursor?: { readonly value: string | null };
   /**
-   * A name for batches that are handed over without waiting for the one before: those of one name are stored in the order in which they
-   * came, and none after one that failed.
+   * A name for batches that are sent without waiting for the previous one: batches with the same name are stored in order, and none after
+   * one that failed.
    */
   readonly sequence?: string;
 }
@@ -53,7 +56,7 @@ export interface IngestResult {
   readonly conversationId: number;
   readonly results: IngestedMessage[];
   readonly duplicateTurn: boolean;
-  /** Why nothing was stored, when that is what the settings ask for. */
+  /** Why the settings kept it from being stored. */
   readonly skipped: SkipReason | null;
 }
 
@@ -112,7 +115,7 @@ async function storeBatch(engine: EngineState, request: IngestRequest): Promise<
   return { conversationId, results, duplicateTurn, skipped: null };
 }
 
-/** What is stored already is not described again. */
+/** Files that are already stored are not described again. */
 async function describeNewFiles(
   engine: EngineState,
   { owner, id }: SessionRef,
@@ -181,13 +184,13 @@ function reportStored(
   engine.ingest.isIndexDegraded = indexProblem !== null;
 }
 
-/** The index was made anew: whatever was told of it before is over. */
+/** The index was rebuilt: earlier reports about it no longer apply. */
 export function noteReindexed(engine: EngineState): void {
   if (engine.ingest.isIndexDegraded) engine.emit({ kind: "recovered", part: "index" });
   engine.ingest.isIndexDegraded = false;
 }
 
-/** Hides heartbeat turns: the prompt, whatever came between, and the reply that says nothing happened. */
+/** Hides heartbeat turns: the prompt, everything in between, and the reply that says nothing happened. */
 async function hideHeartbeats(
   engine: EngineState,
   session: SessionRef,
@@ -224,7 +227,7 @@ async function readBefore(
   return found;
 }
 
-/** The bytes an arrival stands for. */
+/** The bytes of an arrival. */
 export function arrivalBytes(arrival: Arrival): Uint8Array {
   if (arrival.bytes !== undefined) return arrival.bytes;
   if (arrival.message === undefined) {

@@ -1,4 +1,4 @@
-/** The engine in the thread it was opened in: every verb is a call of its function. */
+/** The engine in the thread that opened it: every verb calls its function directly. */
 import { WRITER_PORT, VERBS } from "./engine.ts";
 import type { Engine } from "./engine.ts";
 import { createEngineState } from "./state.ts";
@@ -10,7 +10,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   return makeMethods(VERBS, (_name, verb, request) => runVerb(engine, verb, request));
 }
 
-/** The state; without a writer in another thread, this one writes. */
+/** The state. Without a writer in another thread, this thread writes. */
 export function openState(options: LocalEngineOptions): EngineState {
   const writer =
     options.writer ?? makeMethods(WRITER_PORT, (_name, verb, request) => runVerb(engine, verb, request));

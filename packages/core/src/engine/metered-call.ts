@@ -1,4 +1,7 @@
-/** One call to a language model with a time limit, written into the ledger. The summariser has its own, because its gate decides what a call was worth. */
+/**
+ * One call to a language model with a time limit, recorded in the ledger. The summariser has its own, because its gate decides how a call
+ * is recorded.
+ */
 import type { Complete, CompleteRequest, CompleteResult } from "../model/complete.ts";
 import { callModel } from "../summarize/model-call.ts";
 import { describeSpend, nameOutcome, recordSpend } from "../summarize/spend.ts";
@@ -10,7 +13,7 @@ export interface MeteredCall {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   readonly conversationId: number | null;
-  /** Which part of the engine to name when the ledger cannot be written. */
+  /** Which part of the engine to name if the ledger cannot be written. */
   readonly part: SpendDesk["part"];
 }
 

@@ -1,6 +1,7 @@
 /**
- * Opening an engine: which settings, in this thread or behind a worker. Stores are opened by whoever knows the databases there are. The engine's code is loaded where it runs, and not
- * before: a program that prints its help, or a host whose engine is behind a worker, never loads it.
+ * Opening an engine: with which settings, in this thread or in a worker. The package that knows the databases opens the stores. The
+ * engine's code is loaded only where and when it runs: a program that prints its help, or a host whose engine is in a worker, never loads
+ * it.
  */
 import { settleAddress } from "../model/address.ts";
 import type { Complete, ModelRef } from "../model/complete.ts";
@@ -14,36 +15,36 @@ import type { Engine } from "./engine.ts";
 export interface OpenEngineOptions {
   /** Where the archive is: the path of a file, `sqlite:` or `file:` and a path, or `postgres://` and a server. Created when it does not exist. */
   readonly database: string;
-  /** Folder of the large files; one of its own beside the database when absent (`lcm-files` for `lcm.db`). */
+  /** Folder of the large files; by default a separate one beside the database (`lcm-files` for `lcm.db`). */
   readonly filesDir?: string;
   readonly settings?: Settings;
   /** False: a missing database is an error. */
   readonly create?: boolean;
   /** Only reads; never creates, migrates or writes. */
   readonly readOnly?: boolean;
-  /** False: the engine works in this thread, and its calls block it. For commands, not for hosts. */
+  /** False: the engine runs in this thread, and its calls block it. For commands, not for hosts. */
   readonly thread?: boolean;
-  /** Where the worker's file is, when the engine was bundled. */
+  /** The URL of the worker's file, if the engine was bundled. */
   readonly workerUrl?: URL;
   readonly busyLimitMs?: number;
   readonly onEvent?: EventSink;
-  /** The way to a model; without one the engine writes its summaries itself. Called on this thread. */
+  /** Calls a model; without it the engine writes its summaries itself. Called on this thread. */
   readonly complete?: Complete | null;
-  /** The model the host would use by itself; null: the host chooses. Absent outside a host. */
+  /** The host's default model; null: the host chooses. Absent outside a host. */
   readonly hostModel?: ModelRef | null;
-  /** The way to a model that makes vectors, for search by meaning. Called on this thread. Nothing happens unless `embedding.model` is set. */
+  /** Calls an embedding model, for search by meaning. Called on this thread, and only if `embedding.model` is set. */
   readonly embed?: Embed | null;
-  /** Time and chance, for tests; only without a thread. */
+  /** Time and randomness, for tests; only without a thread. */
   readonly clock?: Clock;
-  /** How long a process that folds is believed to be alive without a sign; only without a thread. */
+  /** How long a folding process counts as alive without renewing its lease; only without a thread. */
   readonly leaseMs?: number;
-  /** First wait after an embedding call that failed; only without a thread. */
+  /** First wait after a failed embedding call; only without a thread. */
   readonly embedRetryMs?: number;
 }
 
 export type OpenEngine = (options: OpenEngineOptions) => Promise<Engine>;
 
-/** What an engine is made with: how stores are opened, and the file of the thread that opens them the same way. */
+/** What an engine is built with: how stores are opened, and the worker's file, which opens them the same way. */
 export interface EngineParts {
   readonly openStore: OpenStore;
   readonly workerUrl: URL;

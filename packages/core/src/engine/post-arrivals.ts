@@ -1,8 +1,8 @@
 /**
- * Messages on their way to the engine's thread. Objects are written as bytes first, because a copy between threads changes what is not plain;
- * the bytes of all messages lie in one block, which is handed over instead of copied.
+ * How messages are posted to the engine's thread. Objects are serialised first, because a copy between threads changes values that are not
+ * plain; the bytes of all messages are in one block, which is transferred instead of copied.
  *
- * Invariant: what arrives on the other side is what was posted, field by field, and the caller's own buffers stay usable.
+ * Invariant: the other side receives exactly what was posted, field by field, and the caller's own buffers stay usable.
  */
 import { listBuffers } from "../bulk/index.ts";
 import type { Arrival } from "../model/message.ts";
@@ -15,12 +15,12 @@ export interface PostedArrivals {
   readonly transfer: ArrayBuffer[];
 }
 
-/** Writing a text of this length as JSON takes about a millisecond; the host's thread can copy it ten times faster. */
+/** Serialising a text of this length as JSON takes about a millisecond; the host's thread can copy it ten times faster. */
 const LONG_TEXT_CHARS = 300_000;
-/** More values than this are not looked at: such a message is long for other reasons. */
+/** A message with more values than this is not checked: it is long for other reasons. */
 const MAX_VALUES = 2_000;
 
-/** A batch as it is posted; one that was prepared ahead has its bytes in blocks already. */
+/** A batch as it is posted; the bytes of one that was prepared ahead are already in blocks. */
 export function postBatch(request: IngestRequest): Posted {
   if (request.prepared !== undefined) return { request, transfer: listBuffers(request.prepared) };
   const { messages, transfer } = postArrivals(request.messages);

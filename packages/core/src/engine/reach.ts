@@ -1,17 +1,17 @@
-/** What a call may read: who asks, and how many tokens it may give back. */
+/** What a call may read: who asks, and how many tokens it may return. */
 import { EngineError } from "../model/errors.ts";
 import { resolveReach } from "../recall/reach.ts";
 import type { Reach, ScopeRequest } from "../recall/reach.ts";
 import type { EngineState } from "./state.ts";
 
-/** Of a grant's tokens, what one call gets that does not say how much it wants: the grant must last for more than one. */
+/** The share of a grant's remaining tokens for a call that does not say how much it wants: the grant must last for several calls. */
 const GRANT_CALL_SHARE = 0.25;
 
 export function findReach({ store, settings, clock }: EngineState, request: ScopeRequest): Promise<Reach> {
   return resolveReach({ store, settings, now: clock.now() }, request);
 }
 
-/** Tokens a call may give back: what it asks for, what the settings allow, what its grant has left. */
+/** Tokens a call may return: what it asks for, what the settings allow, what its grant has left. */
 export function capTokens(engine: EngineState, asked: number | undefined, { grant }: Reach): number {
   if (asked !== undefined && (!Number.isInteger(asked) || asked < 1)) {
     throw new EngineError("usage", `cannot give ${asked} tokens: tokenCap is a whole number from 1 on`);

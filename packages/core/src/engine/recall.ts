@@ -1,6 +1,6 @@
 /**
- * The verbs that find and open what is stored: search, grep, describe, expand. Each resolves who asks and what they may see, keeps within what
- * a grant allows, and hands over to `recall/`, which ranks and renders.
+ * The verbs that find and open stored messages: search, grep, describe, expand. Each resolves who asks and what they may see, enforces the
+ * limits of a grant, and calls `recall/`, which ranks and renders.
  */
 import { EngineError } from "../model/errors.ts";
 import { describe as describeItem } from "../recall/describe.ts";
@@ -107,7 +107,7 @@ export async function expand(engine: EngineState, request: ExpandRequest): Promi
   return answer;
 }
 
-/** The named summaries, or those full text finds. */
+/** The named summaries, or those found by full text. */
 async function chooseSummaries(
   engine: EngineState,
   request: ExpandRequest,
@@ -129,7 +129,7 @@ async function chooseSummaries(
   return found.hits.flatMap((hit) => (hit.type === "summary" ? [hit.summaryId] : []));
 }
 
-/** The messages that hold what was asked for: they come first where a query chose the summaries. */
+/** The messages that match the query: they come first when a query chose the summaries. */
 async function findMentions(engine: EngineState, request: ExpandRequest, reach: Reach): Promise<number[]> {
   const pattern = request.query?.trim() ?? "";
   if (pattern === "") return [];
@@ -146,5 +146,5 @@ async function charge({ writer, clock }: EngineState, { grant }: Reach, tokens: 
   if (grant !== null) await writer.chargeGrant({ grantId: grant.grantId, tokens, at: clock.now() });
 }
 
-/** Files have no index of words: a full-text pattern is looked for in their lines as it is written. */
+/** Files have no word index: a full-text pattern is searched for literally in their lines. */
 const escapePattern = (text: string): string => text.trim().replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");

@@ -1,6 +1,6 @@
 /**
- * Redaction as the engine does it: which bytes of an arrival are stored, and what becomes of the rest. The key is
- * read when it is first needed, and a key that is named but cannot be used is told before anything is stored.
+ * Redaction as the engine does it: which bytes of an arrival are stored, and what happens to the rest. The key is read when first needed; a
+ * key that is configured but unusable is reported before anything is stored.
  */
 import { compileRedaction } from "../ingest/redact.ts";
 import type { Redact } from "../ingest/redact.ts";
@@ -29,7 +29,7 @@ export class Redaction {
   #parts: RedactionParts;
   #redact: Redact | null;
   #vault: Vault | null | undefined;
-  /** What was found when no value had to be sealed, so that it is not looked for at every message. */
+  /** The outcome of opening the vault when no value had to be sealed, so that it is not repeated for every message. */
   #reading: { readonly vault: Vault | null } | null = null;
 
   constructor(parts: RedactionParts) {
@@ -40,7 +40,7 @@ export class Redaction {
     });
   }
 
-  /** Refuses to go on where values have to be sealed and cannot be, before the first message. */
+  /** Fails before the first message if values must be sealed and cannot be. */
   check(): void {
     if (this.#redact !== null) this.#openForStoring();
   }
@@ -59,26 +59,26 @@ export class Redaction {
     };
   }
 
-  /** A text that is no message, such as a summary that comes with an import: what matches is gone from it. */
+  /** Redacts a text that is not a message, such as a summary in an import. Matches are not sealed. */
   applyToText(text: string): string {
     if (this.#redact === null) return text;
     return Buffer.from(this.#redact(Buffer.from(text)).bytes).toString("utf8");
   }
 
-  /** A title repeats what was said. */
+  /** A title repeats parts of the conversation. */
   applyToOrigin(origin: OriginUpdate): OriginUpdate {
     const told = Object.entries(origin).filter(([, text]) => text !== undefined);
     return Object.fromEntries(told.map(([field, text]) => [field, this.applyToText(text ?? "")]));
   }
 
-  /** An event may have been stored while it was redacted, whatever the patterns say now. */
+  /** An event may already be stored redacted, whatever the patterns say now. */
   #compareBy(original: Uint8Array): Pick<AppendEvent, "keyed"> {
     const vault = this.#vault ?? (this.#reading ??= { vault: this.#openForReading() }).vault;
     if (vault === null) return {};
     return { keyed: { keyId: vault.keyId, commit: (salt) => vault.commit(salt, original) } };
   }
 
-  /** A key that cannot be read is looked for again at the next message where values must be sealed, and given up where they need not. */
+  /** If the key cannot be read: retried at the next message whose values must be sealed, given up where they need not be. */
   #openForStoring(): Vault | null {
     const { settings, emit } = this.#parts;
     if (settings.redactedValues === "seal") {
@@ -96,7 +96,7 @@ export class Redaction {
     return vault;
   }
 
-  /** Undefined: no key, so that only what needs none is proven. */
+  /** Undefined: there is no key, so only commitments without one are proven. */
   prover(): ProveArrival | undefined {
     const vault = this.#openForReading();
     return vault === null ? undefined : (message) => proveArrival(vault, message);

@@ -1,4 +1,7 @@
-/** The text for a model whose host has compacted its context, from the newest messages of a conversation. Reads only, and calls no model. */
+/**
+ * Prepares the text for a model whose host has compacted its context, from the newest messages of a conversation. Read-only; calls no
+ * model.
+ */
 import { formatMessageId } from "../model/ids.ts";
 import type { MessageRow, Page } from "../store/store.ts";
 import { readMessages } from "../summarize/run-sources.ts";
@@ -12,14 +15,14 @@ export interface RestartRequest extends OneConversation {
   readonly maxTokens: number;
 }
 
-/** Shown messages that are looked through, from the newest back: a day's work. */
+/** How many shown messages are read, from the newest back: a day's work. */
 const MAX_MESSAGES = 400;
 const MAX_BYTES = 4_000_000;
-/** Of what a host writes, most is hidden; so many rows are looked at for those that are not. */
+/** Most rows that a host writes are hidden; this many are read to find those that are not. */
 const PAGE_ROWS = 1_000;
 const MAX_PAGES = 5;
 
-/** Null when there is nothing to go on with. */
+/** Null when there is nothing to continue with. */
 export async function prepareRestart(
   engine: EngineState,
   { conversationId, owner, maxTokens }: RestartRequest,
@@ -64,7 +67,7 @@ async function listShown(
 const isShown = ({ hidden, forgottenAt, newest }: MessageRow): boolean =>
   hidden.length === 0 && forgottenAt === null && newest === null;
 
-/** The first of them, as far as they do not take too much to read. */
+/** The first of them, up to a limit on the bytes to read. */
 function takeBytes(rows: readonly MessageRow[]): MessageRow[] {
   let bytes = 0;
   return rows.filter(({ arrivalBytes }) => (bytes += arrivalBytes) <= MAX_BYTES);

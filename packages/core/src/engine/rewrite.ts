@@ -1,4 +1,4 @@
-/** Rewrites published summaries from their sources, and dissolves them into what they stand for. */
+/** Regenerates published summaries from their sources, and dissolves them into what they represent. */
 import { measureSummary } from "../assemble/measure-summary.ts";
 import { condensedTarget } from "../compact/policy.ts";
 import { countReplaced } from "../compact/steps.ts";
@@ -14,32 +14,32 @@ import type { EngineState } from "./state.ts";
 
 export interface RewriteRequest {
   readonly summaryId: string;
-  /** Only makes the new text; nothing changes but the ledger of spending. */
+  /** Only makes the new text; the only write is to the spending ledger. */
   readonly dryRun: boolean;
   /** Writes it without a model. */
   readonly isExtractive?: boolean;
-  /** Takes only a text that a model wrote, or that was meant to be written without one: not a stand-in after a failure. */
+  /** Accepts only a text that a model wrote, or that was requested without one: not a fallback after a failure. */
   readonly mustHeal?: boolean;
   readonly customInstructions?: string;
-  /** Own briefs in the place of ours. */
+  /** Custom briefs instead of the built-in ones. */
   readonly briefs?: BriefTexts;
-  /** A text that was made before, dry, and looked at: it is put in place and nothing is regenerated. */
+  /** A text from an earlier dry run that was reviewed: it is used as it is, and nothing is regenerated. */
   readonly text?: ReviewedText;
   readonly signal?: AbortSignal;
 }
 
-/** What a dry run of a rewrite returned, handed back. */
+/** The result of a dry run of a rewrite, passed back. */
 export interface ReviewedText {
   readonly content: string;
   readonly model: string;
   readonly level: SummaryText["level"];
-  /** What it was made from. If that has changed since, it is refused. */
+  /** What it was made from. If that has changed since, the text is refused. */
   readonly sourceKeys: readonly string[];
 }
 
 export interface RewriteResult {
   readonly oldId: string;
-  /** The summary that stands in its place; null when it was dry, the text did not change, or it would not have healed. */
+  /** The summary that replaced it; null for a dry run, if the text did not change, or if it would not have healed. */
   readonly newId: string | null;
   readonly before: { readonly content: string; readonly tokens: number; readonly model: string };
   readonly after: {
@@ -48,9 +48,9 @@ export interface RewriteResult {
     readonly model: string;
     readonly level: SummaryText["level"];
   };
-  /** No model wrote an acceptable text, and `after` is a stand-in: what was there is better, whatever it is. */
+  /** No model wrote an acceptable text, and `after` is a fallback: the old text is better, whatever it is. */
   readonly isStandIn: boolean;
-  /** What the new text was made from, as the archive names it. */
+  /** What the new text was made from, by the archive's names. */
   readonly sourceKeys: readonly string[];
 }
 
@@ -82,7 +82,7 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
     isStandIn: text.content.startsWith(FALLBACK_MARKER),
     sourceKeys,
   };
-  // The same text over changed sources is new: it rests on them as they are now.
+  // The same text over changed sources is new: it was made from their current state.
   const isNoBetter =
     (text.content === content && !node.isStale) || (request.mustHeal === true && answer.isStandIn);
   if (request.dryRun || isNoBetter) return { ...answer, newId: null };
@@ -101,7 +101,7 @@ export async function needPublished(engine: EngineState, summaryId: string): Pro
   });
 }
 
-/** Without `readSources` a text is made from what is in the run alone: while messages are being forgotten, they are still stored. */
+/** Without `readSources`, only the run itself is used: messages that are being forgotten are still stored. */
 export function writeText(
   engine: EngineState,
   node: SummaryNode,

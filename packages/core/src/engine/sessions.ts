@@ -1,6 +1,6 @@
 /**
- * What a host reports about its sessions after their messages: copies, labels, branches, boundaries. All of it is ignored for sessions that the
- * settings leave out.
+ * What a host reports about its sessions besides messages: copies, labels, branches, boundaries. Ignored for sessions that the settings
+ * exclude.
  */
 import { checkSession } from "../message/check-arrival.ts";
 import type { SessionRef } from "../model/message.ts";
@@ -9,7 +9,7 @@ import { chooseForFork } from "./assemble.ts";
 import { whySkipped } from "./capture-policy.ts";
 import type { EngineState } from "./state.ts";
 
-/** A session by its id; without an owner, whoever it belongs to. */
+/** A session by its id; without an owner, of any owner. */
 export interface SessionRequest {
   readonly sessionId: string;
   readonly owner?: string;

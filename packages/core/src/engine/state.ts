@@ -1,9 +1,9 @@
 /**
- * What an engine is made of and what it holds in memory between calls. Every verb is a plain function over this state; the archive is the only
- * truth, so losing the state with the process loses nothing but work under way.
+ * The engine's parts and what it keeps in memory between calls. Every verb is a plain function over this state. The archive is the only
+ * source of truth, so losing the state with the process loses only work in progress.
  *
- * Invariant: a verb that only reads writes nothing through `store`. What it has to write (what a model call cost, what a grant has used) goes
- * through `writer`, which in a thread that only reads is the thread that writes.
+ * Invariant: a verb that only reads writes nothing through `store`. What it has to write (the cost of a model call, the use of a grant)
+ * goes through `writer`, which in a read-only thread is the writing thread.
  */
 import type { Complete, ModelRef } from "../model/complete.ts";
 import type { Embed } from "../model/embed.ts";
@@ -26,28 +26,28 @@ export interface LocalEngineOptions {
   readonly settings: Settings;
   readonly onEvent?: EventSink;
   readonly clock?: Clock;
-  /** The way to a model; without one the engine writes its summaries itself. */
+  /** Calls a model; without it the engine writes its summaries itself. */
   readonly complete?: Complete | null;
-  /** The model the host would use; null when the host chooses by itself, absent outside a host. */
+  /** The host's default model; null when the host chooses by itself, absent outside a host. */
   readonly hostModel?: ModelRef | null;
-  /** How long a process that folds is believed to be alive without a sign. */
+  /** How long a folding process counts as alive without renewing its lease. */
   readonly leaseMs?: number;
-  /** The way to a model that makes vectors; without one, search is by words. */
+  /** Calls an embedding model; without it, search is by words. */
   readonly embed?: Embed | null;
-  /** First wait after an embedding call that failed, for tests. */
+  /** First wait after a failed embedding call, for tests. */
   readonly embedRetryMs?: number;
   /** Replaces the summariser, for benchmarks. */
   readonly summarize?: Summarize;
-  /** Where a thread that only reads has things written; the store itself when absent. */
+  /** Writes for a read-only thread; the store itself when absent. */
   readonly writer?: WriterPort;
 }
 
-/** What verbs that only read have to write, or to have done by the thread that writes. */
+/** What verbs that only read have to write, or have the writing thread do. */
 export interface WriterPort {
   recordSpend(record: SpendRecord): Promise<void>;
   saveGuard(guard: Guard): Promise<void>;
   chargeGrant(charge: GrantCharge): Promise<void>;
-  /** The vector of a question: it costs tokens, and after a failure no question waits for a while, whoever asks. */
+  /** The vector of a question. It costs tokens, and after a failure no question from any caller waits for a while. */
   embedQuestion(request: EmbedQuestionRequest): Promise<QuestionVector>;
 }
 
@@ -79,53 +79,55 @@ export interface EngineState {
   readonly folding: FoldingState;
   readonly recall: RecallState;
   readonly vectors: VectorState;
-  /** Aborted when the engine closes: work in the background stops at its next step. */
+  /** Aborted when the engine closes: background work stops at its next step. */
   readonly closing: AbortController;
 }
 
 interface IngestState {
   readonly isIgnored: (sessionKey: string) => boolean;
   readonly isStateless: (sessionKey: string) => boolean;
-  /** The last batch of each sequence that is under way or has failed. */
+  /** The last batch of each sequence that is in progress or has failed. */
   readonly sequences: Map<string, Promise<unknown>>;
-  /** The host was told that messages are stored but not indexed. */
+  /** The host has been notified that messages are stored but not indexed. */
   isIndexDegraded: boolean;
 }
 
 interface FoldingState {
-  /** The name of this engine on leases. */
+  /** The name of this engine in leases. */
   readonly holder: string;
   readonly leaseMs: number;
-  /** Work on a conversation happens one after the other, so that nothing is made, and paid for, twice. */
+  /** Work on a conversation is serialised, so that nothing is made, and paid for, twice. */
   readonly turns: Map<number, Promise<unknown>>;
-  /** How many wait to fold a conversation now: upkeep gives way to them after its next step. */
+  /** How many callers wait to fold a conversation now: upkeep yields to them after its next step. */
   readonly waiting: Map<number, number>;
-  /** The fold revision each conversation was last assembled at here: a stand-in made later waits, so that the front does not change. */
+  /**
+   * The fold revision at which each conversation was last assembled here: a stand-in made later waits, so that the front does not change.
+   */
   readonly seenRevisions: Map<number, number>;
-  /** The model's factor, fixed while the front of the prompt is: it changes only with an epoch. */
+  /** The model's factor. It stays the same with the front of the prompt: it changes only with an epoch. */
   readonly factors: Map<string, { foldRevision: number; factor: number }>;
-  /** Folding in the background, by conversation. */
+  /** Background folding, by conversation. */
   readonly background: Map<number, Promise<void>>;
 }
 
 interface RecallState {
   readonly scanner: RegexScanner;
-  /** Sessions with an answer under way: one at a time each. */
+  /** Sessions with an answer in progress: at most one each. */
   readonly asking: Set<string>;
 }
 
 interface VectorState {
-  /** First wait after a failure that may pass; the next are twice as long each. */
+  /** First wait after a failure that may be temporary; each further wait is twice as long. */
   readonly retryMs: number;
   background: Promise<void> | null;
   isAskedAgain: boolean;
-  /** After a failure the background waits until then. */
+  /** After a failure, background work waits until then. */
   pausedUntil: number;
   questionsPausedUntil: number;
 }
 
 const SYSTEM_CLOCK: Clock = { now: () => Date.now(), random: drawRandom };
-/** How long a process that folds is believed to be alive without a sign; it gives one three times as often. */
+/** How long a folding process counts as alive without renewing its lease; it renews three times as often. */
 const LEASE_MS = 120_000;
 const EMBED_RETRY_MS = 1_000;
 
@@ -169,7 +171,7 @@ export function createEngineState(options: LocalEngineOptions, writer: WriterPor
   };
 }
 
-/** The books that guards keep: read here, written where writing is allowed. */
+/** The guards' records: read here, written where writing is allowed. */
 function withWriter(store: Store, writer: WriterPort): GuardOptions["store"] {
   return {
     countSpendCalls: (since) => store.countSpendCalls(since),

@@ -1,6 +1,6 @@
 /**
  * The agents' own figures, from their transcripts: tokens in and out, cache hits, tools, errors and hours, by day, model, project, agent or
- * tool. Nothing is stored for them: a conversation is counted when it is asked about, and again when it has grown.
+ * tool. They are not stored: a conversation is counted when requested, and again when it has grown.
  *
  * Invariant: usage that a host repeats in several rows of one answer counts once.
  */
@@ -29,14 +29,14 @@ export interface AgentFigures {
   /** Answers of a model. */
   readonly requests: number;
   readonly prompts: number;
-  /** Tokens that came from no cache. */
+  /** Tokens that were not served from a cache. */
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cacheReadTokens: number;
   readonly cacheWriteTokens: number;
   readonly toolCalls: number;
   readonly errors: number;
-  /** Time with messages less than five minutes apart. */
+  /** Time between messages less than five minutes apart. */
   readonly activeMs: number;
 }
 
@@ -50,7 +50,7 @@ export interface StatsResult {
   readonly by: StatsGrouping;
   readonly groups: readonly StatsGroup[];
   readonly total: StatsGroup;
-  /** By model and whatever else was asked for, so that prices can be applied. */
+  /** By model and the requested grouping, so that prices can be applied. */
   readonly models: readonly StatsGroup[];
 }
 
@@ -85,7 +85,7 @@ const NO_SUMS: AgentFigures = {
   activeMs: 0,
 };
 
-/** What was counted stays in memory as long as the store does. */
+/** Counts stay in memory as long as the store does. */
 const counted = new WeakMap<Store, Map<number, Counted>>();
 
 export async function stats(engine: EngineState, request: StatsRequest = {}): Promise<StatsResult> {
@@ -131,7 +131,7 @@ function addTools(groups: Map<string | null, Group>, conversationId: number, { t
     groupOf(groups, name).add(conversationId, { toolCalls: calls, errors });
 }
 
-/** Days in their order, everything else by how much it took; what is not known comes last. */
+/** Days in order, everything else by usage; unknown comes last. */
 function list(groups: ReadonlyMap<string | null, Group>, by: StatsGrouping): StatsGroup[] {
   const weigh = (group: StatsGroup): number => group.outputTokens + group.toolCalls / 1e6;
   return Array.from(groups, ([key, group]) => group.finish(key)).toSorted(
@@ -146,7 +146,7 @@ function keyOf(by: Exclude<StatsGrouping, "tool">, row: ConversationRow, entry: 
   return row[by];
 }
 
-/** Whether a message is of the time asked for; one whose time nobody knows only counts where no time was asked for. */
+/** Whether a message is in the requested period; an undated one counts only if no period was requested. */
 function makeTimeFilter({ since, before }: StatsRequest): (at: number | null) => boolean {
   if (since === undefined && before === undefined) return () => true;
   return (at) => at !== null && at >= (since ?? -Infinity) && at < (before ?? Infinity);
@@ -168,7 +168,7 @@ async function countOnce(
   request: StatsRequest,
 ): Promise<readonly Entry[]> {
   const { since, before } = request;
-  // Nothing of it is of that time, so its messages need not be read.
+  // Nothing in it is in the period, so its messages need not be read.
   if (since !== undefined && (row.lastAt ?? -Infinity) < since) return [];
   const { store } = engine;
   let known = counted.get(store);
@@ -215,7 +215,7 @@ class ConversationCount {
   readonly #entries = new Map<string, Entry>();
   readonly #answers = new Map<string, ReportedUsage>();
   readonly #callNames = new Map<string, string>();
-  /** That of the last answer; before the first, what the transcript says elsewhere. */
+  /** The model of the last answer; before the first, what the transcript says elsewhere. */
   #model: string | null;
   #lastAt: number | null = null;
 
@@ -231,9 +231,9 @@ class ConversationCount {
 
   add(row: MessageRow, figures: MessageFigures): void {
     const { model, usage, toolCalls, failed } = figures;
-    // What a host made up itself has a name in brackets for a model.
+    // For messages that a host made up, the model's name is in angle brackets.
     if (model !== null && !model.startsWith("<")) this.#model = model;
-    // What is not wanted still tells of what follows: its model, its calls, and the usage it reported already.
+    // Rows outside the period still determine what follows: the model, its calls, and the usage reported already.
     const at = row.isDated || this.#lastAt !== null ? row.createdAt : null;
     const { sums, tools } = this.#isWanted(at) ? this.#entryOf(at) : makeEntry(null, null);
     sums.activeMs += this.#readPause(row);
@@ -248,7 +248,7 @@ class ConversationCount {
     if (usage !== null) this.#addUsage(sums, usage, figures.answer);
   }
 
-  /** Further rows of an answer tell more of the same: while it is written, its usage grows. */
+  /** Further rows of an answer repeat its usage, which grows while the answer is written. */
   #addUsage(sums: Sums, usage: ReportedUsage, answer: string | null): void {
     const before = answer === null ? undefined : this.#answers.get(answer);
     if (answer !== null) this.#answers.set(answer, usage);

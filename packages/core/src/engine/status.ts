@@ -1,4 +1,4 @@
-/** What an archive holds, what it costs and what stops it from calling models right now. */
+/** What an archive contains, what it costs, and what currently prevents model calls. */
 import type { Debt, Guard, SpendGroup } from "../store/folding.ts";
 import type { ArchiveStatus } from "../store/store.ts";
 import { readActive } from "./conversations.ts";
@@ -13,10 +13,10 @@ export interface StatusRequest extends Scope {
 
 export interface StatusResult extends ArchiveStatus {
   readonly enabled: boolean;
-  /** The conversation that was asked for: the active one of a session key. */
+  /** The requested conversation: the active one of a session key. */
   readonly conversation: HeadedConversation | null;
   readonly folding: FoldingStatus | null;
-  /** Guards that are open: why models are not called right now. */
+  /** Open guards: why models are not called right now. */
   readonly guards: readonly Guard[];
 }
 
@@ -25,10 +25,10 @@ export interface FoldingStatus {
   readonly debt: Debt | null;
   /** Counts changes of the folded prefix. */
   readonly foldRevision: number;
-  /** Tokens and messages the context stands for right now. */
+  /** Tokens and messages that the context currently represents. */
   readonly contextTokens: number;
   readonly contextMessages: number;
-  /** Share of the prompt that providers served from their cache, as hosts reported it. */
+  /** Share of the prompt that providers served from cache, as reported by hosts. */
   readonly cache: { requests: number; promptTokens: number; cachedTokens: number } | null;
 }
 

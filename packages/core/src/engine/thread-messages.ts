@@ -1,4 +1,4 @@
-/** What the two sides of the engine's thread say to each other. Everything here can be cloned between threads. */
+/** The messages between the engine's threads. Everything here can be cloned between threads. */
 import type { CompleteRequest, ModelRef } from "../model/complete.ts";
 import type { EmbedRequest } from "../model/embed.ts";
 import { ERROR_CODES, EngineError } from "../model/errors.ts";
@@ -12,12 +12,12 @@ import type { WriterPort } from "./state.ts";
 export interface WorkerStart {
   readonly store: Omit<OpenStoreOptions, "derive" | "onEvent"> & { readonly address: string };
   readonly settings: Settings;
-  /** The host has a way to a model; calls go back to its thread. */
+  /** The host can call a model; calls go back to its thread. */
   readonly hasComplete: boolean;
   /** The same for vectors. */
   readonly hasEmbed: boolean;
   readonly hostModel?: ModelRef | null;
-  /** The thread that only reads: what it has to write goes to the other one. */
+  /** The read-only thread: what it has to write goes to the other one. */
   readonly isReader: boolean;
 }
 
@@ -27,8 +27,7 @@ export type ToWorker =
   | { kind: "served"; id: number; outcome: CallResult };
 
 /**
- * What a worker asks of the caller's thread: a model, whose runtime is there; or, from the thread that only reads, a verb of the thread that
- * writes.
+ * What a worker asks the caller's thread for: a model, whose runtime is there; or, from the read-only thread, a verb of the writing thread.
  */
 export type HostCall =
   | { readonly port: "complete"; readonly request: CompleteRequest }

@@ -1,7 +1,7 @@
 /**
- * The engine behind threads: the same methods as the local one, every call one message to a worker and one back. One worker writes and reads
- * the cover; another, opened when first needed, serves search and proofs. So neither a slow query nor a lock wait ever stops the host's thread,
- * and no search delays a commit. Which worker serves what is declared in the table of verbs; nothing here knows any of them.
+ * The engine in worker threads: the same methods as the local one, each call one message to a worker and one back. One worker writes and
+ * reads the cover; another, opened when first needed, serves search and proofs. So neither a slow query nor a lock wait ever blocks the
+ * host's thread, and no search delays a commit. The table of verbs declares which worker serves what; nothing here knows any verb.
  */
 import { Worker } from "node:worker_threads";
 import type { Complete, CompleteResult } from "../model/complete.ts";
@@ -36,15 +36,15 @@ interface Pending {
   readonly onProgress: Callbacks["onProgress"];
 }
 
-/** What a call leaves behind is garbage at once. The default lets 100 MB of it pile up, and no call is slower for less. */
+/** The objects of a call are garbage as soon as it ends. The default lets 100 MB pile up, and a smaller limit slows no call. */
 const YOUNG_GENERATION_MB = 8;
 
-/** One worker and the calls that wait for its answer. */
+/** One worker and the calls waiting for its result. */
 class EngineThread {
   #worker: Worker;
   #pending = new Map<number, Pending>();
   #nextId = 1;
-  /** What this worker has asked of the caller's thread, by the id of the question. */
+  /** The requests of this worker to the caller's thread, by request id. */
   #served = new Map<number, AbortController>();
   #ended: Error | null = null;
 
@@ -81,7 +81,7 @@ class EngineThread {
       await worker.terminate();
       throw error;
     }
-    // An idle engine must not keep a process alive; calls under way do.
+    // An idle engine must not keep a process alive; calls in progress do.
     worker.unref();
     return thread;
   }
@@ -165,7 +165,7 @@ async function serveWorker(call: HostCall, host: HostPorts, signal: AbortSignal)
   }
 }
 
-/** A model port must not throw; one that does is a failure like any other. */
+/** A model port must not throw; if one does, it counts as an ordinary failure. */
 async function callModelSafely(
   call: Exclude<HostCall, { port: "writer" }>,
   { complete, embed }: HostPorts,
@@ -202,7 +202,7 @@ class Threads {
   readonly #writer: EngineThread;
   readonly #openReader: () => Promise<EngineThread>;
   #reader: Promise<EngineThread> | null = null;
-  /** The reading thread cannot write, so the writing one flushes the index whenever something may have been stored. */
+  /** The reading thread cannot write, so the writing one flushes the index whenever there may be unindexed messages. */
   #mayBeUnindexed = true;
   #flushing: Promise<unknown> = Promise.resolve();
 
@@ -211,7 +211,7 @@ class Threads {
     this.#openReader = openReader;
   }
 
-  /** Not asynchronous itself: a function that waits keeps what it was given, and several large batches may be under way. */
+  /** Not async itself: a suspended function keeps its arguments alive, and several large batches may be in progress. */
   serve(name: string, verb: Verb, request: unknown): Promise<unknown> {
     if (verb.thread === "reader") return this.#read(name, verb, request);
     if (verb.thread === "every") return this.#callEvery(name, verb);
@@ -226,7 +226,7 @@ class Threads {
     return (await (this.#reader ??= this.#openOnce())).call(name, verb, request);
   }
 
-  /** An archive that could not be opened now may be there at the next call. */
+  /** An archive that could not be opened is tried again at the next call. */
   #openOnce(): Promise<EngineThread> {
     const reader = this.#openReader();
     reader.catch(() => {
@@ -235,7 +235,7 @@ class Threads {
     return reader;
   }
 
-  /** Whoever comes while another caller's flush is under way waits for the same. */
+  /** Callers that arrive while a flush is in progress wait for the same one. */
   #flushIndex(): Promise<unknown> {
     if (this.#mayBeUnindexed) {
       this.#mayBeUnindexed = false;

@@ -1,4 +1,4 @@
-/** Opening what redaction sealed, and sealing it again with another key. */
+/** Opens the values that redaction sealed, and seals them again with another key. */
 import { createVault, openValues, openVault, parseKey } from "../ingest/vault.ts";
 import type { Vault } from "../ingest/vault.ts";
 import { EngineError } from "../model/errors.ts";
@@ -17,7 +17,7 @@ export interface UnsealRequest {
 
 export interface UnsealedValue {
   readonly ordinal: number;
-  /** As it stands in the message: `[redacted:keys]`. */
+  /** As it is in the message: `[redacted:keys]`. */
   readonly placeholder: string;
   readonly value: string;
 }
@@ -104,7 +104,7 @@ function openAll(vault: Vault, message: RedactedMessage): UnsealedValue[] {
   });
 }
 
-/** The value as it was meant: in a JSON line it stood as JSON writes it. */
+/** The unescaped value: a JSON line contains it JSON-encoded. */
 function readValue(original: Buffer, bytes: Uint8Array): string {
   const text = original.toString("utf8");
   const isInJson = /^\s*[[{"]/u.test(Buffer.from(bytes.subarray(0, 64)).toString("latin1"));

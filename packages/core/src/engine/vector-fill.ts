@@ -1,7 +1,7 @@
 /**
- * Filling a space: every message that should have a vector gets one, in batches. A space that is new is filled by a walk through all messages; from
- * then on only what is pending is looked at. A batch is stored when its vectors are there, and what has none stays pending, or is found by the next
- * walk; so whatever ends a run, the next one goes on where it stopped.
+ * Fills a space: every message that should have a vector gets one, in batches. A new space is filled by walking through all messages; from
+ * then on only pending messages are read. A batch is stored as soon as its vectors are there; messages without one stay pending, or the
+ * next walk finds them. So however a run ends, the next one resumes where it stopped.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { callEmbedding, cutToChars, failWith } from "./embedding-call.ts";
@@ -13,11 +13,11 @@ import type { ModelFailure } from "../summarize/model-call.ts";
 import type { EngineState } from "./state.ts";
 
 export interface EmbedMessagesResult {
-  /** `filled`: nothing is left. `busy`: another process fills the space. `stopped`: see `failure`; without one it was cancelled. */
+  /** `filled`: nothing is left. `busy`: another process fills the space. `stopped`: see `failure`; without one, it was cancelled. */
   readonly kind: "filled" | "busy" | "stopped";
   /** Messages that got a vector, or were found to have no text. */
   readonly embedded: number;
-  /** Messages that could not be read, or whose text the model takes in no length. */
+  /** Messages that could not be read, or whose text the model refuses at any length. */
   readonly skipped: number;
   readonly calls: number;
   readonly inputTokens: number;
@@ -26,28 +26,28 @@ export interface EmbedMessagesResult {
 
 export interface FillRequest {
   readonly model: string;
-  /** Looks at every message, also in a space that was filled before. */
+  /** Reads every message, even in a space that was filled before. */
   readonly isWhole: boolean;
   readonly signal: AbortSignal;
-  /** Called with the messages done so far. */
+  /** Called with the number of messages done so far. */
   readonly onProgress: (done: number) => void;
 }
 
-/** One call carries at most so many texts, and about so many characters. */
+/** One call has at most this many texts, and about this many characters. */
 const BATCH_TEXTS = 32;
 const BATCH_CHARS = 64_000;
-/** A longer message is known by its beginning. The usual models read about 8,000 tokens. */
+/** A longer message is embedded by its beginning. The usual models read about 8,000 tokens. */
 const MAX_CHARS = 6_000;
-/** A model that takes less than this is none for messages. */
+/** A model that accepts less than this is not usable for messages. */
 const MIN_CHARS = 200;
 const PAGE = 2_000;
 const CALL_TIMEOUT_MS = 120_000;
 const MAX_TRIES = 5;
 const MAX_RETRY_MS = 60_000;
-/** A filler that shows no sign of life for so long is dead; one at work gives a sign far more often. */
+/** A filler that has not renewed its lease for this long is dead; a live one renews far more often. */
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
-/** Failures that time may mend. */
+/** Failures that may be temporary. */
 const PASSING: ReadonlySet<string> = new Set(["rate_limited", "unavailable", "timeout"]);
 const ABORTED = failWith("aborted", "the caller cancelled it");
 
@@ -98,7 +98,7 @@ export class VectorFill {
     }
   }
 
-  /** A claim that cannot be renewed now is renewed by the next batch, or lost there. */
+  /** If the claim cannot be renewed now, the next batch renews it, or finds it lost. */
   async #renew(): Promise<void> {
     const claim = { spaceId: this.#spaceId, holder: this.#holder, leaseMs: LEASE_MS };
     await this.#engine.store
@@ -142,7 +142,7 @@ export class VectorFill {
     return this.#passed.length + this.#unwanted.length === 0 ? null : this.#store([]);
   }
 
-  /** As many of the next messages as one call carries. */
+  /** As many of the next messages as fit in one call. */
   async #readBatch(ids: readonly number[]): Promise<{ texts: MessageInput[]; read: number }> {
     const texts: MessageInput[] = [];
     let chars = 0;
@@ -160,7 +160,7 @@ export class VectorFill {
     return { texts, read };
   }
 
-  /** Null when it cannot be read: the proof tells of that, and a message that is mended later gets its vector then. */
+  /** Null when it cannot be read: verify reports that, and a message repaired later gets its vector then. */
   async #readText(messageId: number, own: OwnWords): Promise<string | null> {
     try {
       const [row] = await this.#engine.store.readTexts([messageId], {});
@@ -208,7 +208,7 @@ export class VectorFill {
     return this.#store(inputs.map(({ messageId }, at) => ({ messageId, vector: given?.[at] ?? null })));
   }
 
-  /** Stores vectors, and that what was passed over waits no longer. */
+  /** Stores vectors, and clears skipped messages from the pending list. */
   async #store(vectors: StoreVectors["vectors"]): Promise<ModelFailure | null> {
     const { store, clock } = this.#engine;
     const [passed, unwanted] = [this.#passed.splice(0), this.#unwanted.splice(0)];
@@ -224,7 +224,7 @@ export class VectorFill {
     return null;
   }
 
-  /** Waits and asks again where that may help. */
+  /** Retries after a wait, if that may help. */
   async #ask(inputs: readonly MessageInput[]): Promise<Embedded | ModelFailure> {
     const { model, signal } = this.#request;
     const texts = inputs.map(({ text }) => text);

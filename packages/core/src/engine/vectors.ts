@@ -1,8 +1,8 @@
 /**
- * Search by meaning as the engine offers it: which space serves, filling in the background, and the vector of a question. Off unless the
- * settings name a model and the host gives a way to it; then nothing here costs anything.
+ * Search by meaning as the engine offers it: which space is active, background filling, and the vector of a question. Off unless the
+ * settings name a model and the host can call it; otherwise it costs nothing.
  *
- * Invariant: the space of an older model serves until the new one has been filled once.
+ * Invariant: the space of an older model stays active until the new one has been filled once.
  */
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "../model/errors.ts";
@@ -28,24 +28,24 @@ export interface EmbedStatusResult {
     /** Messages that have one, or were found to have no text. */
     readonly vectors: number;
     readonly isFilled: boolean;
-    /** Questions are answered with this one. */
+    /** Questions use this space. */
     readonly serves: boolean;
   }[];
 }
 
 export interface EmbedMessagesRequest {
   readonly onProgress?: (done: number, total: number) => void;
-  /** Looks only at messages that are known to wait, once every message was looked at. For those who ask often. */
+  /** Reads only pending messages, once every message has been read. For callers that ask often. */
   readonly onlyPending?: boolean;
   readonly signal?: AbortSignal;
 }
 
 const MAX_QUESTION_CHARS = 2_000;
-/** A question waits this long for its vector; then it is answered without. */
+/** A question waits this long for its vector; then it is answered without one. */
 const QUESTION_TIMEOUT_MS = 5_000;
-/** After a failure questions do not wait again for a while. */
+/** After a failure, questions do not wait again for this long. */
 const QUESTION_PAUSE_MS = 30_000;
-/** In the background a run that failed is not begun again before this. */
+/** After a failure, a background run does not start again for this long. */
 const BACKGROUND_PAUSE_MS = 300_000;
 const DROP_ROWS = 5_000;
 
@@ -75,7 +75,7 @@ export async function embedMessages(
 ): Promise<EmbedMessagesResult> {
   const model = needModel(engine);
   const { onProgress, signal } = request;
-  // Work that is under way is joined, so that no vector is made, and paid for, twice.
+  // Join the work in progress, so that no vector is made, and paid for, twice.
   await waitForEnd(engine.vectors.background, signal);
   const total = onProgress ? (await embedStatus(engine)).left : 0;
   onProgress?.(0, total);
@@ -111,7 +111,7 @@ async function fill(
   const run = new VectorFill(engine, { model, isWhole, signal, onProgress });
   const result = await run.run();
   if (result.kind !== "filled") return result;
-  // From now on this model serves; vectors of others would be read by nobody.
+  // From now on this model's space is active; nothing would read the vectors of others.
   for (const space of await engine.store.listVectorSpaces())
     if (space.model !== model) await drop(engine, space.spaceId);
   return result;
@@ -127,7 +127,7 @@ export async function dropVectors(engine: EngineState): Promise<number> {
   return spaces.length;
 }
 
-/** New messages were stored: they get their vectors in the background. */
+/** New messages were stored: embed them in the background. */
 export function embedInBackground(engine: EngineState): void {
   const { model } = engine.settings.embedding;
   if (engine.embed === null || model === null || engine.closing.signal.aborted) return;
@@ -158,7 +158,7 @@ async function fillInBackground(engine: EngineState, model: string): Promise<voi
   engine.emit({ kind: "degraded", part: "vectors", message });
 }
 
-/** The vector of a question in the space that serves, or why there is none. */
+/** The vector of a question in the active space, or why there is none. */
 export async function embedQuestion(
   engine: EngineState,
   { text, signal }: EmbedQuestionRequest,
@@ -191,7 +191,7 @@ const without = (why: string): QuestionVector => ({
   note: `Only words were searched, not meaning: ${why}.`,
 });
 
-/** The configured model's space once it was filled; until then the one that was filled last; without any, what there is of its own. */
+/** The configured model's space once it has been filled; until then the one that was filled last; if none was, its own partial one. */
 function chooseSpace(spaces: readonly VectorSpace[], model: string | null): VectorSpace | null {
   if (model === null) return null;
   const usable = spaces.filter((space) => space.dimensions > 0);

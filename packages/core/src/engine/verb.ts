@@ -1,25 +1,25 @@
 /**
- * What a verb of the engine is: a plain function over the engine's state, and how it is served. Threads, cancellation, progress and the flush of
- * the index follow from these declarations; nothing else names verbs.
+ * What a verb of the engine is: a plain function over the engine's state, and how it is served. Threads, cancellation, progress and index
+ * flushes follow from these declarations; no other code names verbs.
  */
 import type { EngineState } from "./state.ts";
 
 /**
- * `writer`: the thread that writes. `reader`: the thread beside it that only reads, for calls that may take long; a search or a proof never
- * delays a commit. `every`: each thread that is open, the one that writes last; the thread ends with it.
+ * `writer`: the writing thread. `reader`: the read-only thread beside it, for calls that may take long, so that a search or a proof never
+ * delays a commit. `every`: each open thread, the writing one last; the thread ends with it.
  */
 export type ServingThread = "writer" | "reader" | "every";
 
 export interface Verb<Args extends readonly unknown[] = readonly [never], Result = unknown> {
   readonly run: (engine: EngineState, ...args: Args) => Promise<Result>;
   readonly thread: ServingThread;
-  /** Finds what was stored a moment ago: the index is flushed first. */
+  /** Must find recently stored messages: the index is flushed first. */
   readonly flushedIndex?: boolean;
   /** The request carries a `signal`. */
   readonly cancellable?: boolean;
   /** The request carries `onProgress`. */
   readonly progress?: boolean;
-  /** Erases messages: texts that searches keep in memory are dropped afterwards, in every thread. */
+  /** Erases messages: afterwards every thread drops the texts that searches keep in memory. */
   readonly erasesTexts?: boolean;
   /** How the request is posted to the other thread, where a plain copy would cost too much or change it. It must not keep the request alive. */
   readonly post?: (request: never) => Posted;
@@ -27,7 +27,7 @@ export interface Verb<Args extends readonly unknown[] = readonly [never], Result
 
 export interface Posted {
   readonly request: unknown;
-  /** What is handed over instead of copied. */
+  /** Transferred instead of copied. */
   readonly transfer: ArrayBuffer[];
 }
 
@@ -37,7 +37,7 @@ type Carries<Args extends readonly unknown[], Name extends string> = Args extend
     ? true
     : false;
 
-/** What goes with a function into the table. The compiler refuses flags that do not match the request. */
+/** The options of a table entry. The compiler refuses flags that do not match the request. */
 type Serving<Args extends readonly unknown[]> = Pick<Verb, "flushedIndex" | "erasesTexts" | "post"> &
   (Carries<Args, "signal"> extends true ? { readonly cancellable: true } : { readonly cancellable?: false }) &
   (Carries<Args, "onProgress"> extends true ? { readonly progress: true } : { readonly progress?: false });
@@ -66,14 +66,14 @@ export function every<Result>(run: (engine: EngineState) => Promise<Result>): Ve
   return { run, thread: "every" };
 }
 
-/** The methods that a table of verbs stands for. */
+/** The methods that a table of verbs declares. */
 export type Methods<Table> = {
   [Name in keyof Table]: Table[Name] extends Verb<infer Args, infer Result>
     ? (...args: Args) => Promise<Result>
     : never;
 };
 
-/** What a request carries that cannot be copied to another thread. */
+/** The parts of a request that cannot be copied to another thread. */
 export interface Callbacks {
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, total: number) => void;
@@ -100,7 +100,7 @@ export async function dropTexts({ recall }: EngineState): Promise<void> {
 /** Runs a verb in this thread. */
 export async function runVerb(engine: EngineState, verb: Verb, request: unknown): Promise<unknown> {
   if (verb.flushedIndex) await engine.store.flushIndex();
-  // The table has checked what the verb takes; here it is one of many.
+  // The table has checked the type of the request; here the verb is one of many.
   const result = await verb.run(engine, request as never);
   if (verb.erasesTexts) await dropTexts(engine);
   return result;

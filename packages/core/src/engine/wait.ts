@@ -1,4 +1,4 @@
-/** Waits until work has ended, however it ended, or until the caller's signal aborts. The work itself goes on. */
+/** Waits until work has ended, successfully or not, or until the caller's signal aborts. The work itself continues. */
 export async function waitForEnd(
   work: Promise<unknown> | null | undefined,
   signal: AbortSignal | undefined,

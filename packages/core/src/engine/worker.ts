@@ -1,6 +1,6 @@
 /**
- * The thread the engine works in: opens the store, serves verbs with one message each way, reports progress and events. Loaded in a worker
- * only, by the file that knows how stores are opened.
+ * The thread the engine runs in: opens the store, serves verbs with one message each way, reports progress and events. Loaded only in a
+ * worker, by the file that knows how to open stores.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { deriveMessage } from "../ingest/prepare.ts";
@@ -29,7 +29,7 @@ const send = (message: FromWorker): void => port.postMessage(message);
 const running = new Map<number, AbortController>();
 const askedOfHost = new Map<number, (outcome: CallResult) => void>();
 let nextAsked = 1;
-/** Waking the other thread costs more than most calls, so events ride with the answer of the call that made them. */
+/** Waking the other thread costs more than most calls, so events are sent with the result of the call that caused them. */
 const waitingEvents: EngineEvent[] = [];
 
 export async function serveEngine(openStore: OpenStore): Promise<void> {
@@ -51,7 +51,7 @@ async function openEngineState(start: WorkerStart, openStore: OpenStore): Promis
     store: await openStore(start.store.address, {
       ...start.store,
       derive: deriveMessage,
-      // At once: the call it belongs to has no answer yet.
+      // Sent at once: the call it belongs to has no result yet.
       onEvent: (event) => send({ kind: "events", events: [event] }),
     }),
     settings: start.settings,
@@ -71,12 +71,12 @@ function noteEvent(event: EngineEvent): void {
   if (waitingEvents.push(event) === 1) setImmediate(sendEvents);
 }
 
-/** Sends what no answer has taken along. */
+/** Sends the events that no result has carried. */
 function sendEvents(): void {
   if (waitingEvents.length > 0) send({ kind: "events", events: waitingEvents.splice(0) });
 }
 
-/** What the reading thread has written by the other one. */
+/** What the reading thread asks the writing one to write. */
 function makeWriterPort(hasEmbed: boolean): WriterPort {
   const remote = makeMethods(WRITER_PORT, (name, verb, request) => {
     const { sent, signal } = splitRequest(verb, request);
