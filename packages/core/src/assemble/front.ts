@@ -472,12 +472,12 @@ function describeRange(
   const missing = listMissing(front.pieces, picks);
   const counted = missing.reduce((sum, piece) => sum + piece.messages, 0);
   const includesUnread = messages > counted;
-  const oldest = missing[0] ?? null;
+  const oldest = missing[0]?.piece ?? null;
   return {
     messages,
     beforePick: includesUnread ? findUnreadPlace(front, picks, gapAfter) : placeBefore(picks, oldest),
     oldest,
-    newest: missing.at(-1) ?? null,
+    newest: missing.at(-1)?.piece ?? null,
     includesUnread,
   };
 }

@@ -83,12 +83,25 @@ export const countMissing = (front: Front, picks: readonly Pick[]): number =>
   front.pieces.reduce((sum, piece) => sum + piece.messages, front.unreadMessages) -
   picks.reduce((sum, pick) => sum + pick.messages, 0);
 
-/** Pieces that lie in no pick; both lists are in order. */
-export function listMissing(pieces: readonly Piece[], picks: readonly Pick[]): Piece[] {
+/** A piece of which some messages are in no pick. */
+export interface MissingPiece {
+  readonly piece: Piece;
+  /** How many. */
+  readonly messages: number;
+}
+
+/** What lies in no pick, nor is shown by picks inside it; both lists are in order. */
+export function listMissing(pieces: readonly Piece[], picks: readonly Pick[]): MissingPiece[] {
   let next = 0;
-  return pieces.filter((piece) => {
+  return pieces.flatMap((piece) => {
+    const isInside = (pick: Pick | undefined): pick is Pick =>
+      pick !== undefined && startOf(pick) >= piece.startPosition && endOf(pick) <= piece.endPosition;
+    let { messages } = piece;
     let pick = picks[next];
-    while (pick !== undefined && endOf(pick) < piece.endPosition) pick = picks[++next];
-    return pick === undefined || startOf(pick) > piece.startPosition;
+    for (; pick !== undefined && endOf(pick) < piece.endPosition; pick = picks[++next])
+      if (isInside(pick)) messages -= pick.messages;
+    if (pick !== undefined && startOf(pick) <= piece.startPosition) return [];
+    for (let at = next; isInside(pick); pick = picks[++at]) messages -= pick.messages;
+    return messages > 0 ? [{ piece, messages }] : [];
   });
 }

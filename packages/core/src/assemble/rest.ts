@@ -4,7 +4,7 @@
  * which everything is shown is not.
  *
  * Invariants: the tokens stay within the capacity; every message is in one pick, the finest that shows it; and unless sources are
- * unknown, either the choice has what it owes, or nothing that was left out and no source of a shown summary fits in the rest.
+ * unknown, either the choice has what it owes, or nothing that was left out and no source of a summary that can be opened fits in the rest.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { groupItems } from "../model/tool-groups.ts";
@@ -47,7 +47,9 @@ export function useRest(front: Front, picks: readonly Pick[]): Rest {
 /** What is in no pick, newest first: pieces, and summaries beyond them. */
 function listLeftOut(front: Front, picks: readonly Pick[]): Piece[] {
   const ordered = picks.toSorted((a, b) => startOf(a) - startOf(b) || endOf(b) - endOf(a));
-  const read = listMissing(front.pieces, ordered).filter(({ kind }) => kind !== "range");
+  const read = listMissing(front.pieces, ordered).flatMap(({ piece }) =>
+    piece.kind === "range" ? [] : [piece],
+  );
   const first = front.pieces[0]?.startPosition ?? 0;
   const beyond = [...(front.summariesBefore?.(first) ?? [])].filter(
     (item) =>
@@ -90,8 +92,10 @@ const newestFirst = (picks: readonly Pick[]): Pick[] => picks.toSorted((a, b) =>
 
 const nameOf = ({ items: [first] }: Piece): string => first?.summaryId ?? `msg ${first?.messageId}`;
 
+/** The summary that can be opened. The sources of one that lacks messages lack them too, and do not count what it stands for. */
 function summaryIdOf(pick: Pick): string | null {
-  return pick.kind === "reserve" ? pick.reserve.summaryId : (pick.piece.items[0]?.summaryId ?? null);
+  if (pick.kind === "reserve") return pick.lacks === null ? pick.reserve.summaryId : null;
+  return pick.piece.items[0]?.summaryId ?? null;
 }
 
 const isPartOf = (pick: Pick, { items }: Piece): boolean =>

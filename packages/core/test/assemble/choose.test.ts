@@ -183,6 +183,37 @@ describe("a tight budget", () => {
     ]);
   });
 
+  test("does not open a stand-in that lacks rows: what it was made from lacks them too", () => {
+    const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
+    const items = [...leaves, ...messages(10, user, 201)];
+    const made = { messages: 74, tokens: 200 };
+    const sources = new Map([["sum_r_1_150", [summary(1, 75, made), summary(76, 150, made)]]]);
+    const stale = reserve(1, 150, { messages: 148, isStale: true });
+    const choice = choose(request(items, 10_000, { reserve: [stale], sources }));
+    expect(choice.items[0]).toMatchObject({ summaryId: "sum_r_1_150", messages: 150, lacks: 2 });
+    expect(choice.wanted).not.toContain("sum_r_1_150");
+    expect(choice.messages).toBe(210);
+  });
+
+  test("counts nothing of a summary in the range line that is shown by what it was made from", () => {
+    const items = [
+      summary(1, 40, { depth: 1, tokens: 300 }),
+      message(41, { tokens: 5_000 }),
+      message(42, user),
+    ];
+    const sources = new Map([
+      ["sum_1_40_1", [summary(1, 20, { tokens: 400 }), summary(21, 40, { tokens: 400 })]],
+    ]);
+    const choice = choose(request(items, 2_000, { sources, tail: { freshTailCount: 1 } }));
+    expect(describeChoice(choice)).toEqual([
+      "summary sum_1_20_0",
+      "summary sum_21_40_0",
+      "range 1",
+      "message msg_42",
+    ]);
+    expect(choice.items[2]).toMatchObject({ ids: ["msg_41"], startPosition: 41 * POSITION_STEP });
+  });
+
   test("shows a root before the tail has its share where not both fit", () => {
     const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
     const items = [...leaves, message(201, { ...user, tokens: 700 }), ...messages(30, {}, 202)];
