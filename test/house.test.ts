@@ -25,6 +25,7 @@ const TRACES: readonly (readonly [name: string, trace: RegExp])[] = [
   ["a path of the machine", /\/tmp\/lab\b/],
   ["the address of a package registry", /\bregistry\.(?:npmjs|yarnpkg|npmmirror)\.\w+/i],
   ["the address of a package registry", /\bnpm\.pkg\.github\.com|\bjsr\.io\b/i],
+  ["a mark that a merge has left", /^(?:<{7}|>{7}) /],
 ];
 
 test("no file carries traces of the machine it was written on", () => {
