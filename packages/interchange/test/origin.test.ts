@@ -67,21 +67,23 @@ test("Claude Code: the folder it began in, the last branch, title and model, als
   const read = () => engine.readConversation({ conversationId: conversationId ?? 0 });
   const first = { agent: "claude-code", project: join(folder, "app"), branch: "main", model: "large" };
   expect(await read()).toMatchObject({ ...first, title: null });
-  const more = [
-    row("d", { cwd: folder, gitBranch: "fix" }),
-    { type: "ai-title", sessionId: "s1", aiTitle: "Birds" },
-  ];
-  appendFileSync(path, more.map((line) => `${JSON.stringify(line)}\n`).join(""));
-  await importTranscript({ engine, path });
-  expect(await read()).toMatchObject({ ...first, branch: "fix", title: "Birds" });
+  const grow = async (...lines: readonly object[]): Promise<void> => {
+    appendFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    await importTranscript({ engine, path });
+  };
+  await grow(row("d", { cwd: folder, gitBranch: "fix" }));
+  expect(await read()).toMatchObject({ ...first, branch: "fix", title: null });
+  await grow({ type: "summary", summary: "Talk of water", leafUuid: "d" });
+  expect(await read()).toMatchObject({ title: "Talk of water" });
+  await grow({ type: "ai-title", sessionId: "s1", aiTitle: "Birds" });
+  expect(await read()).toMatchObject({ title: "Birds" });
   const titles = [
     { type: "custom-title", sessionId: "s1", customTitle: "Herons" },
     { type: "ai-title", sessionId: "s1", aiTitle: "Birds again" },
     { type: "summary", summary: "Talk of birds", leafUuid: "d" },
   ];
-  for (const line of [titles, titles.slice(2)]) {
-    appendFileSync(path, line.map((one) => `${JSON.stringify(one)}\n`).join(""));
-    await importTranscript({ engine, path });
+  for (const lines of [titles, titles.slice(2), titles.slice(1, 2)]) {
+    await grow(...lines);
     expect(await read()).toMatchObject({ title: "Herons" });
   }
   expect((await engine.verify()).problems).toEqual([]);

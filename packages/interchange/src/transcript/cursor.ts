@@ -28,6 +28,8 @@ export interface ImportCursor {
   readonly openEventId: string | null;
   /** Time of the last line that had one, for those that have none. */
   readonly lastTime: number | null;
+  /** Of the best title that the lines before the offset say; cursors of earlier versions have none. */
+  readonly titleRank?: number | undefined;
 }
 
 /** The cursor of a file of which nothing has been read. */

@@ -284,7 +284,7 @@ class ListedImport {
     this.#hash = new LineHash(hash);
     this.#start = cursor;
     this.#cursor = cursor;
-    this.#origin.goOn();
+    this.#origin.goOn(cursor.titleRank);
     this.#openEventId = cursor.openEventId;
     this.#lastTime = cursor.lastTime;
     this.#startsSettled = cursor.isSettled;
@@ -428,6 +428,7 @@ class ListedImport {
       isSettled,
       openEventId: null,
       lastTime: this.#lastTime,
+      titleRank: this.#origin.titleRank,
     };
   }
 

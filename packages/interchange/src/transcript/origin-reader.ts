@@ -56,7 +56,8 @@ export class OriginReader {
   readonly #read: NonNullable<TranscriptFormat["readOrigin"]>;
   #project: string | undefined;
   #told: Omit<ToldOrigin, "folder" | "titleRank"> = {};
-  #titleRank = 0;
+  /** How much the title is worth that was said last. */
+  titleRank = 0;
   #isNew = true;
 
   constructor(format: Pick<TranscriptFormat, "name" | "readOrigin">, path: string) {
@@ -66,9 +67,9 @@ export class OriginReader {
     if (folder !== undefined) this.#project = findProject(folder);
   }
 
-  /** The lines before were read by an earlier import, and may have said a title: the least ones do not replace it. */
-  goOn(): void {
-    this.#titleRank = 1;
+  /** The lines before were read by an earlier import, and may have said a title: lesser ones do not replace it. */
+  goOn(titleRank = 1): void {
+    this.titleRank = titleRank;
   }
 
   note(entry: JsonObject): void {
@@ -82,16 +83,16 @@ export class OriginReader {
     }
     for (const field of ["branch", "title", "model"] as const) {
       const value = told[field];
-      if (value === undefined || value === this.#told[field]) continue;
-      if (field === "title" && !this.#mayTitle(told)) continue;
+      if (value === undefined || (field === "title" && !this.#mayTitle(told))) continue;
+      if (value === this.#told[field]) continue;
       this.#told = { ...this.#told, [field]: value };
       this.#isNew = true;
     }
   }
 
-  #mayTitle({ titleRank = this.#titleRank }: ToldOrigin): boolean {
-    if (titleRank < this.#titleRank) return false;
-    this.#titleRank = titleRank;
+  #mayTitle({ titleRank = this.titleRank }: ToldOrigin): boolean {
+    if (titleRank < this.titleRank) return false;
+    this.titleRank = titleRank;
     return true;
   }
 
