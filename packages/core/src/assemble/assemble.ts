@@ -1,9 +1,9 @@
 /**
- * The context for a budget: choose from the cover, load only what was chosen, write it as messages every provider accepts. Reads the
- * store and nothing else: never writes, never drains debt, never calls a model.
+ * The context for a budget: choose from the cover, load only what was chosen, write it as messages that every provider accepts. Only reads
+ * the store: never writes, never drains debt, never calls a model.
  *
- * Invariants: what is sent fits the budget as counted on what is sent; every shown message is represented exactly once; the same
- * archive, budget and model give the same bytes.
+ * Invariants: what is sent fits the budget, counted on what is sent; every shown message is represented exactly once; the same archive,
+ * budget and model give the same bytes.
  */
 import { hash } from "node:crypto";
 import { partTokens } from "../message/normalize.ts";
@@ -33,25 +33,25 @@ export interface AssembleOptions {
   readonly conversationId: number;
   readonly budgetTokens: number;
   readonly tail: TailPolicy;
-  /** The tail that folds leave alone; a context may show more of it. */
+  /** The tail that folds leave alone; a context may show more than that. */
   readonly foldTail: TailPolicy;
   readonly timeZone: string;
-  /** The model's factor on stored counts. */
+  /** The model's factor for stored counts. */
   readonly tokenFactor: number;
   readonly model: ModelIdentity | null;
   readonly provider?: Provider;
   /**
-   * A few cited lines found for the prompt; the last message, never part of the stable front. Null: nothing was found, and the room for it
-   * stays free, so that the front does not depend on what is found. Absent: none was looked for.
+   * A few cited lines found for the prompt. It is the last message, never part of the stable front. Null: nothing was found, and its room
+   * stays free, so that the front does not depend on search results. Absent: no search was made.
    */
   readonly cue?: string | null | undefined;
-  /** In a tight context, summaries about the newest user message up to the anchor keep their room before others do. */
+  /** In a tight context, summaries about the newest user message up to the anchor get room before others. */
   readonly prefersAsked?: boolean;
-  /** Bulky tool results before the fresh tail, as it was at the anchor, are stubs, also where they would fit. */
+  /** Show bulky tool results before the fresh tail, as it was at the anchor, as stubs, even if they would fit. */
   readonly stubsOldResults?: boolean;
-  /** False for a reader without the tools that open what is left out; the lines for that then name none. */
+  /** False for a reader without the tools that open omitted messages; the lines about them then name no tool. */
   readonly canOpen?: boolean;
-  /** A position: the context as if nothing from there on had been said. */
+  /** A position: the context as if the conversation ended before it. */
   readonly endBefore?: number;
   readonly estimate: (text: string) => number;
   /** Also run every provider's rules on what is sent. */
@@ -65,7 +65,7 @@ export interface ExplainedItem extends ChosenItem {
 export interface AssembledContext {
   readonly conversationId: number;
   readonly messages: ContextMessage[];
-  /** What each provider would refuse; only where it was asked for. */
+  /** What each provider would refuse; only if requested. */
   readonly grammars?: readonly GrammarCheck[];
   readonly estimatedTokens: number;
   readonly budgetTokens: number;
@@ -75,25 +75,25 @@ export interface AssembledContext {
   readonly fingerprint: string;
   readonly items: ExplainedItem[];
   readonly shownMessages: number;
-  /** The newest messages, which folds leave alone, and why there are not more of them. */
+  /** The newest messages, which folds leave alone, and what limits their number. */
   readonly tail: TailLimit;
 }
 
 /**
  * How much of the cover is read, in budgets: up to 0.2 after the anchor, 0.3 of a tool group across it, then twice the 0.8 of the front,
- * see `choose.ts`. Where the newest messages are few and large it looks further, and what it misses is read.
+ * see `choose.ts`. If the newest messages are few and large, more is needed, and then the next share is read.
  */
 const READ_SHARES = [2.2, 3, 12, 48] as const;
-/** How often a choice that turned out too large when it was written is made again for less; then only the least is sent. */
+/** How often a choice that turned out too large when written is made again for less; after that, only the minimum is sent. */
 const MAX_TRIES = 8;
-/** How often a choice is made again because less was sent than it counted. */
+/** How often a choice is made again because less was sent than counted. */
 const MAX_RECOUNTS = 4;
-/** How often summaries are opened one below the other. */
+/** How many levels of summaries are opened below each other. */
 const MAX_OPENINGS = 12;
-/** What is kept free for a cue. */
+/** Tokens reserved for a cue. */
 const MAX_CUE_TOKENS = 600;
 const CUE_SHARE = 0.1;
-/** Its opening line, what it says, and its closing line say nothing by themselves. */
+/** Its opening line, one line of content, and its closing line: fewer say nothing. */
 const MIN_CUE_LINES = 3;
 
 export async function assembleContext(
@@ -107,7 +107,7 @@ export async function assembleContext(
       maxMessages: options.tail.freshTailCount,
       withSummaries: true,
     });
-  // What does not depend on each other is asked together: a server is as far away for all of it as for one.
+  // Independent reads are issued together: on a server they share one round trip's latency.
   const reading = readForkFront(store, options);
   for (const share of READ_SHARES) {
     const [whole, front] = await Promise.all([readTail(share), reading]);
@@ -119,7 +119,7 @@ export async function assembleContext(
   return null;
 }
 
-/** The context from the part of the cover that was read; null when the choice looked for more and `isAll` does not forbid it. */
+/** The context from the part of the cover that was read; null when the choice needed more and `isAll` is not set. */
 async function assembleFrom(
   store: Store,
   { cover, front }: { readonly cover: CoverTail; readonly front: ForkFront },
@@ -143,8 +143,8 @@ async function assembleFrom(
     isTight && options.prefersAsked === true ? await findPreferred(store, cover, anchor, options) : [];
   const sources = new Map<string, readonly CoverItem[]>();
   const drafts: Drafts = { messages: new Map(), summaries: new Map(), written: new Map() };
-  // The choice counts with stored numbers. What is sent may be less (reasoning of another model): then there is room for more. Repairs add
-  // a few words; when that is too much, choose again for a little less.
+  // The choice uses stored counts. What is sent may be less (reasoning of another model): then there is room for more. Repairs add a few
+  // words; when that is too much, choose again for a little less.
   const sent = new Map<number, number>();
   let marginTokens = 0;
   for (let tries = 1; ; tries++) {
@@ -164,7 +164,7 @@ async function assembleFrom(
   }
 }
 
-/** The cover with the tokens of messages as they are sent, where that is known. */
+/** The cover with the tokens of messages as sent, where known. */
 function countAsSent(cover: CoverTail, sent: ReadonlyMap<number, number>): CoverTail {
   if (sent.size === 0) return cover;
   const items = cover.items.map((item) => {
@@ -175,8 +175,8 @@ function countAsSent(cover: CoverTail, sent: ReadonlyMap<number, number>): Cover
 }
 
 /**
- * Where less was sent of the front than it should have: notes how much each of its messages really takes. True when that leaves room. What
- * follows the anchor is not looked at, so that the front does not change with it.
+ * When less of the front was sent than expected: records how much each of its messages really takes. True when that frees room. What
+ * follows the anchor is ignored, so that the front does not change with it.
  */
 function learnSent(
   { items, mode, anchorTokens, stableItems, leastTokens }: Choice,
@@ -201,7 +201,7 @@ function learnSent(
   return isNew && saved > 0 && total < leastTokens;
 }
 
-/** The choice with the sources it wants to look at: they are read, and it is made again. */
+/** Makes the choice; if it needs sources, reads them and makes it again. */
 async function chooseOpened(
   store: Store,
   cover: CoverTail,
@@ -217,7 +217,7 @@ async function chooseOpened(
   }
 }
 
-/** The cover without what begins at a position or later. */
+/** The cover without items that begin at a position or later. */
 function cutCover(cover: CoverTail, endBefore: number): CoverTail {
   const cut = cover.items.filter((item) => item.startPosition >= endBefore);
   const { shownMessages, shownTokens, firstAt } = cover.counters;
@@ -237,8 +237,8 @@ function cutCover(cover: CoverTail, endBefore: number): CoverTail {
 }
 
 /**
- * Bulky results before the fresh tail of what was said up to the anchor. The tail of the whole conversation moves with every turn, and each
- * result that left it would change the front of the prompt.
+ * Bulky results before the fresh tail of the conversation up to the anchor. The tail of the whole conversation moves with every turn, and
+ * each result that left it would change the front of the prompt.
  */
 function listOldBulky(cover: CoverTail, tail: TailPolicy, anchor: number): ReadonlySet<number> {
   const items = takeBefore(cover, anchor).reverse();
@@ -260,7 +260,7 @@ function takeBefore({ items, counters }: CoverTail, anchor: number): CoverItem[]
   return cut < 0 ? [] : items.slice(cut);
 }
 
-/** Results of our own tools up to the anchor: the archive has what they found in other places. */
+/** Results of our own tools up to the anchor: what they found is stored elsewhere in the archive. */
 async function listOldRecall(store: Store, cover: CoverTail, anchor: number): Promise<number[]> {
   const ids = takeBefore(cover, anchor)
     .filter((item) => item.toolResults.length > 0 && item.tokens > DEFAULT_LINE_COSTS.stubTokens(item))
@@ -269,7 +269,7 @@ async function listOldRecall(store: Store, cover: CoverTail, anchor: number): Pr
   return found.filter(({ isAll }) => isAll).map(({ messageId }) => messageId);
 }
 
-/** The summaries about the newest user message up to the anchor: that message stays the same until the anchor moves. */
+/** The summaries about the newest user message up to the anchor, which stays the same until the anchor moves. */
 async function findPreferred(
   store: Store,
   cover: CoverTail,
@@ -291,7 +291,7 @@ async function findPreferred(
   );
 }
 
-/** The cover as it costs when those messages are stubs. */
+/** The cover with the token counts of these messages as stubs. */
 function stubItems(cover: CoverTail, ids: ReadonlySet<number>): CoverTail {
   if (ids.size === 0) return cover;
   const items = cover.items.map((item) =>
@@ -302,7 +302,7 @@ function stubItems(cover: CoverTail, ids: ReadonlySet<number>): CoverTail {
   return { ...cover, items };
 }
 
-/** The items that were read, newest first. Notes when more were asked for than that. */
+/** The items that were read, newest first. Records when more were needed. */
 class ReadItems implements Iterable<CoverItem> {
   readonly #cover: CoverTail;
   isMissed = false;
@@ -332,7 +332,7 @@ function showStubs(choice: Choice, ids: ReadonlySet<number>): Choice {
   return { ...choice, items };
 }
 
-/** The cue as far as there is room for it: its last lines, before the one that closes it, go first. */
+/** The cue shortened to the available room: its last lines, before the closing one, are dropped first. */
 function fitCue(
   cue: string | null,
   roomTokens: number,
@@ -369,7 +369,7 @@ function chooseFrom(
   });
 }
 
-/** What has been read and drafted for one context, however often its choice is made. */
+/** What has been read and drafted for one context, across repeated choices. */
 interface Drafts {
   readonly messages: Map<number, ShownMessage>;
   readonly summaries: Map<string, ShownSummary>;
@@ -428,7 +428,7 @@ interface Anchor {
   readonly isTight: boolean;
 }
 
-/** What the front depends on beside the folds. Without an anchor it is chosen again at every turn. */
+/** What the front depends on besides the folds. Without an anchor it is chosen again at every turn. */
 function nameFront(
   { mode, anchorTokens }: Choice,
   { counters }: CoverTail,
@@ -439,7 +439,7 @@ function nameFront(
   return stubsOldResults || anchor.isTight || anchorTokens !== null ? `whole ${anchor.tokens}` : "whole";
 }
 
-/** Messages of a parent are numbered far below those of the fork, because both count from one. */
+/** Offset that keeps a parent's messages far below those of the fork, because both count from one. */
 const FORKED_SEQ = 2 ** 40;
 
 interface Loaded extends Drafts {
@@ -448,7 +448,7 @@ interface Loaded extends Drafts {
   readonly models: Map<number, ModelIdentity>;
   /** Tokens of messages as they are stored, for those that are shown as stubs. */
   readonly wholeTokens: ReadonlyMap<number, number>;
-  /** The messages a range begins and ends with. */
+  /** The messages at which a range begins and ends. */
   readonly ends: ReadonlyMap<ChosenItem, { first: number | null; last: number | null }>;
 }
 
@@ -527,11 +527,11 @@ function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): 
   return textMessage(renderRange(range, options.timeZone, options.canOpen));
 }
 
-/** Tokens of summaries as they were written, by everything around their texts, which never change under an id. */
+/** Tokens of rendered summaries, by everything around their texts; the text under an id never changes. */
 const knownTokens = new Map<string, number>();
 const MAX_KNOWN_TOKENS = 2_000;
 
-/** Long texts that are sent turn after turn: counted once, not at every turn. */
+/** Long texts that are sent turn after turn are counted once, not at every turn. */
 function draftSummary(
   summary: ShownSummary & { readonly lacks?: number | undefined },
   { timeZone, estimate }: AssembleOptions,
@@ -547,11 +547,11 @@ function draftSummary(
   return { role: "user", parts: [{ type: "text", text, tokens }] };
 }
 
-/** Counts what is sent by the rule that stored counts follow: one number decides. */
+/** Counts what is sent by the same rule as stored counts: one number decides. */
 function countTokens(messages: readonly ModelMessage[], estimate: (text: string) => number): number {
   let tokens = 0;
   for (const { role, parts } of messages) {
-    // Each result is written as a message of its own.
+    // Each result is written as a separate message.
     const results = role === "tool" ? new Set(parts.map((part) => part.toolCallId)).size : 1;
     tokens += Math.max(1, results) * MESSAGE_OVERHEAD_TOKENS;
     for (const part of parts)

@@ -1,14 +1,13 @@
 /**
- * The choice of a context for a budget. If the whole cover fits, it is the choice; where it leaves most of the budget unused, summaries
- * are opened (`open.ts`). Otherwise the choice is tight: what stands for
- * the messages up to an anchor is chosen for 80 % of the budget, what follows the anchor is verbatim. The anchor is the last
- * multiple of 20 % of the budget in the conversation's running token count, so the front of the prompt keeps its bytes until
- * the conversation has grown by that much.
+ * The choice of a context for a budget. If the whole cover fits, it is the choice; if it leaves most of the budget unused, summaries are
+ * opened (`open.ts`). Otherwise the choice is tight: the messages up to an anchor are represented within 80 % of the budget, and what
+ * follows the anchor is verbatim. The anchor is the last multiple of 20 % of the budget in the conversation's running token count, so the
+ * front of the prompt keeps its bytes until the conversation has grown by that much.
  *
- * Invariants: the tokens chosen are at most the budget, or it is the newest user message and the open tool group alone, stubbed;
- * a tight choice has at least 85 % of (80 % of the budget and what arrived after the anchor), unless nothing that was left out and no
- * source of a shown summary fits in the rest; every shown message is in exactly one chosen item; the same input gives the same choice. Nothing is written, no model is
- * asked, and no more of the cover is read than the budget can hold a few times over.
+ * Invariants: the tokens chosen are at most the budget, or it is the newest user message and the open tool group alone, stubbed; a tight
+ * choice has at least 85 % of (80 % of the budget and what arrived after the anchor), unless nothing that was left out and no source of a
+ * shown summary fits in the rest; every shown message is in exactly one chosen item; the same input gives the same choice. It writes
+ * nothing, calls no model, and reads no more of the cover than a few budgets.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { formatMessageId } from "../model/ids.ts";
@@ -22,41 +21,41 @@ import type { Front, Pick, Stubs } from "./picks.ts";
 import { DEFAULT_LINE_COSTS, PieceReader, type LineCosts, type Piece } from "./pieces.ts";
 
 export interface CoverCounters {
-  /** Messages the whole cover stands for, without hidden ones. */
+  /** Messages that the whole cover represents, without hidden ones. */
   readonly shownMessages: number;
-  /** The running token count: grows by the tokens of each shown message as it is appended, and changes otherwise only with an epoch. */
+  /** The running token count: grows by the tokens of each shown message when it is appended, and otherwise changes only with an epoch. */
   readonly shownTokens: number;
   /** Time of the first shown message. */
   readonly firstAt: number | null;
 }
 
 export interface ChooseRequest {
-  /** The cover's items, newest first, read lazily. It may end early; the counters then tell how much is missing. */
+  /** The cover's items, newest first, read lazily. May end early; the counters then show how much is missing. */
   readonly items: Iterable<CoverItem>;
   readonly counters: CoverCounters;
   readonly budgetTokens: number;
-  /** Part of the budget that is left free; the anchor does not move because of it. */
+  /** Part of the budget that is kept free; it does not move the anchor. */
   readonly marginTokens?: number;
-  /** The model's factor on stored counts; it changes only with an epoch. */
+  /** The model's factor for stored counts; it changes only with an epoch. */
   readonly tokenFactor?: number;
   readonly tail: TailPolicy;
   readonly reserve?: readonly ReserveSummary[];
   /** The cover's summaries before a position, newest first. */
   readonly summariesBefore?: (position: number) => Iterable<CoverItem>;
-  /** The newest shown user message before a position, for turns longer than what is read; absent, the items are read on. */
+  /** The newest shown user message before a position, for turns longer than what is read. If absent, the items are read further. */
   readonly newestUserBefore?: (position: number) => CoverItem | null;
-  /** Ids of summaries that keep their room before others do in a tight choice, the most important first. */
+  /** Ids of summaries that get room before others in a tight choice, the most important first. */
   readonly preferred?: readonly string[];
-  /** What summaries were made from, oldest first, as far as it is known; see `Choice.wanted`. */
+  /** The sources of summaries, oldest first, as far as known; see `Choice.wanted`. */
   readonly sources?: ReadonlyMap<string, readonly CoverItem[]>;
-  /** Nothing larger fits when it is written: only the newest user message and the open tool group. */
+  /** Nothing larger fits once written: only the newest user message and the open tool group. */
   readonly isLeast?: boolean;
   readonly costs?: LineCosts;
 }
 
 export interface ChosenItem {
   readonly kind: "message" | "stub" | "summary" | "range";
-  /** Public ids: the message, the summary, or the oldest and newest known of a range. */
+  /** Public ids: the message, the summary, or the oldest and newest known message of a range. */
   readonly ids: readonly string[];
   readonly messageId: number | null;
   readonly summaryId: string | null;
@@ -65,7 +64,7 @@ export interface ChosenItem {
   readonly endPosition: number;
   /** Uncalibrated. */
   readonly tokens: number;
-  /** Shown messages it stands for. */
+  /** Shown messages it represents. */
   readonly messages: number;
   /** −1 for messages, stubs and ranges. */
   readonly depth: number;
@@ -73,11 +72,11 @@ export interface ChosenItem {
   readonly latestAt: number | null;
   /** Why it is here, in a few words. */
   readonly reason: string;
-  /** Of a stand-in that was made before something below it changed: how many messages it lacks. */
+  /** For a stand-in that was made before something below it changed: how many messages it lacks. */
   readonly lacks?: number;
-  /** Sent without its images and files, which are told of. */
+  /** Sent without its images and files; a line mentions them. */
   readonly withoutMedia?: true;
-  /** Set on what comes from another conversation. Of a range: the messages it begins and ends with. */
+  /** Set on items from another conversation. For a range: the messages at which it begins and ends. */
   readonly ends?: { readonly first: number | null; readonly last: number | null };
 }
 
@@ -86,7 +85,7 @@ export interface Choice {
   /** Oldest first. */
   readonly items: readonly ChosenItem[];
   readonly tokens: number;
-  /** Tokens with the model's factor: comparable with the budget that was asked for. */
+  /** Tokens with the model's factor: comparable with the requested budget. */
   readonly calibratedTokens: number;
   readonly messages: number;
   /** How many of the items, from the first, stay the same until the anchor moves. */
@@ -94,19 +93,19 @@ export interface Choice {
   readonly anchorTokens: number | null;
   /** Summaries that would be opened if their sources were known; the choice is final when there are none. */
   readonly wanted: readonly string[];
-  /** Of a tight choice: what its front, or all of it without an anchor, has at least if there is enough to show. */
+  /** Of a tight choice: the minimum for its front, or for all of it without an anchor, if there is enough to show. */
   readonly leastTokens: number;
 }
 
 const FRONT_SHARE = 0.8;
-/** What of the front's share and of what follows the anchor is used at least. */
+/** The share of the front's room, and of what follows the anchor, that must be used. */
 const LEAST_USED = 0.85;
-/** What of its capacity the front aims at: a little less than all, because the last tokens cost the most reading. */
+/** The share of its capacity that the front aims at: less than all, because the last tokens cost the most reading. */
 const AIM = 0.92;
 const ANCHOR_SHARE = 0.2;
-/** A group that begins before the anchor is verbatim unless more than this share of the budget lies before it. */
+/** A group that begins before the anchor is verbatim unless more than this share of the budget is before it. */
 const MAX_CROSSING_SHARE = 0.3;
-/** How far beyond its capacity the front is read, so that stand-ins which end there are found, and how much further when that was too little. */
+/** How far beyond its capacity the front is read, to find stand-ins that end there, and how much further if that was too little. */
 const READ_AHEAD = 2;
 const READ_ON = 4;
 
@@ -120,7 +119,7 @@ interface Scene {
   readonly request: ChooseRequest;
   readonly reader: PieceReader;
   readonly costs: LineCosts;
-  /** In stored tokens: the budget, and what of it may be used. */
+  /** In stored tokens: the budget, and how much of it may be used. */
   readonly budget: number;
   readonly room: number;
   readonly factor: number;
@@ -134,13 +133,13 @@ function openScene(request: ChooseRequest): Scene {
   return { request, reader: new PieceReader(request.items, costs), costs, budget, room, factor };
 }
 
-/** Where the front of a context for a budget ends, in the running token count. All in stored tokens. */
+/** The position at which the front of a context for a budget ends, in the running token count. All in stored tokens. */
 export function findAnchor(shownTokens: number, budget: number): number {
   const quantum = Math.max(1, Math.floor(budget * ANCHOR_SHARE));
   return Math.floor(shownTokens / quantum) * quantum;
 }
 
-/** The most stored tokens that are, with the model's factor, at most this many. */
+/** The largest number of stored tokens that, with the model's factor, is at most this many. */
 export function divideByFactor(tokens: number, factor: number): number {
   let stored = Math.floor(tokens / factor);
   while (stored > 0 && applyFactor(stored, factor) > tokens) stored--;
@@ -178,7 +177,7 @@ function chooseWholeClosed(scene: Scene, pieces: readonly Piece[]): Choice {
   return close(scene, "whole", items, items.length, null);
 }
 
-/** The front for 80 % up to the anchor, the rest verbatim; null when that cannot be kept. */
+/** The front for 80 % up to the anchor, the rest verbatim; null when that is impossible. */
 function chooseTight(scene: Scene): Choice | null {
   const { budget, room, request } = scene;
   const anchor = findAnchor(request.counters.shownTokens, budget);
@@ -200,7 +199,7 @@ function chooseTight(scene: Scene): Choice | null {
   };
 }
 
-/** Without an anchor, for the whole budget: when single messages are large beside it. */
+/** Without an anchor, for the whole budget: when single messages are large compared with it. */
 function chooseFresh(scene: Scene): Choice {
   const { room } = scene;
   const { front, choice } = fillFront(scene, {
@@ -226,7 +225,7 @@ function chooseAtLeast(scene: Scene): Choice {
   return close(scene, "least", bare, 0, null);
 }
 
-/** What the front is chosen for. */
+/** What the front must achieve. */
 interface FrontNeed {
   /** How many of the newest pieces are not part of it. */
   readonly cut: number;
@@ -235,7 +234,7 @@ interface FrontNeed {
   readonly isAnchored: boolean;
 }
 
-/** Reads on where what was read cannot fill the room: a few large messages may lie before many small ones. */
+/** Reads further when what was read cannot fill the room: a few large messages may follow many small ones. */
 function fillFront(scene: Scene, need: FrontNeed): { front: Front; choice: FrontChoice } {
   for (let ahead = READ_AHEAD; ; ahead *= READ_ON) {
     const front = readFront(scene, need, ahead);
@@ -248,15 +247,15 @@ function fillFront(scene: Scene, need: FrontNeed): { front: Front; choice: Front
 interface Cut {
   /** How many of the newest pieces follow the anchor. */
   readonly cut: number;
-  /** Tokens of them that lie before the anchor: they are taken off the front's capacity. */
+  /** Tokens of them before the anchor: subtracted from the front's capacity. */
   readonly crossing: number;
   /** Tokens after the anchor that are left to the front. */
   readonly inFront: number;
 }
 
 /**
- * A tool group that straddles the anchor follows it: it may still grow, and the part of it before the anchor does not. One that is too
- * large for that is left to the front, whole.
+ * A tool group that straddles the anchor is put after it: it may still grow, and the part before the anchor does not. One that is too large
+ * for that is left to the front, whole.
  */
 function findCut(scene: Scene, afterAnchor: number): Cut {
   let tokens = 0;

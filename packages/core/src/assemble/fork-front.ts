@@ -1,6 +1,6 @@
 /**
- * What a fork shows of its parent, before everything that was said in it. Chosen once when the fork began, so it is the same at every turn;
- * where the room is too small for it, one line stands for all of it.
+ * What a fork shows of its parent, before its own messages. Chosen once when the fork began, so it is the same at every turn; if the room
+ * is too small for it, one line represents all of it.
  */
 import type { ForkItem } from "../store/forks.ts";
 import { applyFactor } from "../text/tokens.ts";
@@ -16,7 +16,7 @@ export interface ForkFront {
 }
 
 const NO_FRONT: ForkFront = { items: [], tokens: 0 };
-/** A front that would take more than this share of the budget gives way to one line. */
+/** A front that would take more than this share of the budget is replaced by one line. */
 const MAX_SHARE = 0.5;
 
 export async function readForkFront(
@@ -37,13 +37,13 @@ export async function readForkFront(
   return { items: line, tokens: count(line) };
 }
 
-/** A choice with the parent's part in front; that part never changes. */
+/** A choice with the parent's part in front, which never changes. */
 export function addFront(choice: Choice, { items }: ForkFront): Choice {
   if (items.length === 0) return choice;
   return { ...choice, items: [...items, ...choice.items], stableItems: choice.stableItems + items.length };
 }
 
-/** From what was chosen for a fork to what is kept of it. A summary that reaches beyond the place is only told of. */
+/** Converts what was chosen for a fork into what is stored. A summary that extends beyond the fork point becomes a range line. */
 export function toForkItems(
   items: readonly ChosenItem[],
   endBefore: number,

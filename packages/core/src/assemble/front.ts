@@ -1,11 +1,11 @@
 /**
- * What stands for the messages up to the anchor when not all of them fit. In this order: the newest user message and an open
- * tool group; one root or stand-in for everything older, else a range line; the tail to 30 %; summaries, the recent before the older;
- * what is left goes to the tail, up to 70 %, and where that is still too little, to what was left out and to finer items (`rest.ts`).
- * Bulky tool results and calls of the tail become stubs before its messages are left out. A share that is not needed goes to the next.
+ * Represents the messages up to the anchor when not all of them fit. In this order: the newest user message and an open tool group; one
+ * root or stand-in for everything older, else a range line; the tail up to 30 %; summaries, recent before older; the rest goes to the tail,
+ * up to 70 %, and if that is still too little, to what was left out and to finer items (`rest.ts`). Bulky tool results and calls of the
+ * tail become stubs before its messages are left out. An unused share goes to the next.
  *
- * Invariants: the choice depends on the messages up to the anchor alone, so that it stays as it is until the anchor moves; the cost
- * of one range line is kept free from the start; every message is in one pick or counted by that line, never both.
+ * Invariants: the choice depends only on the messages up to the anchor, so it stays the same until the anchor moves; the cost of one range
+ * line is reserved from the start; every message is in one pick or counted by that line, never both.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { must } from "../model/errors.ts";
@@ -41,12 +41,12 @@ export interface FrontChoice {
   readonly wanted: readonly string[];
 }
 
-/** What one range line has to stand for. */
+/** What one range line has to represent. */
 export interface RangeNeed {
   readonly messages: number;
-  /** The line stands before this pick: where the oldest of its messages would stand. */
+  /** The line goes before this pick: where the oldest of its messages would be. */
   readonly beforePick: number;
-  /** Oldest and newest of the pieces it stands for; null where they were not read. */
+  /** Oldest and newest of the pieces it represents; null if they were not read. */
   readonly oldest: Piece | null;
   readonly newest: Piece | null;
   readonly includesUnread: boolean;
@@ -64,7 +64,7 @@ export function chooseFront(front: Front): FrontChoice {
   return front.user === null || showsItem(choice.picks, front.user) ? choice : fill(usable, true);
 }
 
-/** The least that is ever sent: the newest user message and an open tool group, stubbed, and a line for everything else. */
+/** The minimum that is ever sent: the newest user message and an open tool group, stubbed, and a line for everything else. */
 export function chooseLeast(front: Front): FrontChoice {
   const picks: PiecePick[] = [];
   const newest = front.pieces.at(-1);
@@ -102,11 +102,11 @@ interface OlderChoice {
   readonly tailFrom: number;
   /** Some messages before the tail are in no pick. */
   readonly hasGaps: boolean;
-  /** End of the newest summary beyond the pieces, when all of those were taken: what is missing lies behind it. */
+  /** End of the newest summary beyond the pieces, when all of those were taken: the missing messages come after it. */
   readonly gapAfter: number | null;
 }
 
-/** Without a gap by what stands for exactly its messages; else by what tells something old; else with a gap. */
+/** Without a gap, using items that represent exactly their messages; else with stale items; else with a gap. */
 function fillOlder(front: Front, free: number): OlderChoice {
   const cap = free - fillTail(front, front.tailStart, TAIL_FIRST * front.capacityTokens).tokens;
   for (const match of [matchReserve, matchLoosely]) {
@@ -122,7 +122,7 @@ function fillOlder(front: Front, free: number): OlderChoice {
 
 type Match = (...asked: Parameters<typeof matchReserve>) => ReserveMatch | null;
 
-/** Without the stand-ins that would take the place of a preferred summary, as long as everything can still be covered. */
+/** Without the stand-ins that would replace a preferred summary, as long as everything can still be covered. */
 function keepPreferred(front: Front, match: Match, cap: number): Front {
   let usable = front;
   for (const id of front.preferred) {
@@ -135,17 +135,17 @@ function keepPreferred(front: Front, match: Match, cap: number): Front {
   return usable;
 }
 
-/** For each edge between pieces: the least that covers everything before it, without a range line, and what may end there. */
+/** For each edge between pieces: the minimum cost of covering everything before it without a range line, and what may end there. */
 interface Board {
   readonly least: readonly number[];
   readonly endingAt: ReadonlyMap<number, readonly Placed[]>;
 }
 
-/** A stand-in between two edges; `from` −1: it also stands for everything that was not read. */
+/** A stand-in between two edges; `from` −1: it also represents everything that was not read. */
 interface Placed extends ReserveMatch {
   readonly reserve: ReserveSummary;
   readonly lacks: Lack | null;
-  /** With the words about what it lacks. */
+  /** Including the words about what it lacks. */
   readonly tokens: number;
 }
 
@@ -165,7 +165,7 @@ function layBoard(front: Front, matchOf: Match): Board {
     placed.push(place(reserve, match));
     endingAt.set(match.to, placed);
   }
-  // The finest stand-in first, what lacks something last; among equals the order is fixed, so that the same input gives the same choice.
+  // The finest stand-in first, incomplete ones last; ties are broken in a fixed order, so that the same input gives the same choice.
   for (const placed of endingAt.values())
     placed.sort(
       (a, b) =>
@@ -186,7 +186,7 @@ function layBoard(front: Front, matchOf: Match): Board {
   return { least, endingAt };
 }
 
-/** The newest message is never stood in for. */
+/** A stand-in never replaces the newest message. */
 const lastEdge = ({ pieces }: Front): number =>
   pieces.at(-1)?.kind === "messages" ? pieces.length - 1 : pieces.length;
 
@@ -202,7 +202,7 @@ function findEdge(front: Front, board: Board, cap: number): number | null {
   return null;
 }
 
-/** From the newest back: the finest piece that still leaves room for the cheapest way to cover what is older. */
+/** From the newest back: the finest piece that still leaves room for the cheapest cover of what is older. */
 function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[] {
   const picks: Pick[] = [];
   let room = cap;
@@ -226,11 +226,11 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
 }
 
 /**
- * When there is no way without a gap: a root for the beginning if there is one, then the preferred summaries, then the others from the
- * newest back. Such a root ends before the tail, else it would have been a way without a gap.
+ * When a gap cannot be avoided: a root for the beginning if there is one, then the preferred summaries, then the others from the newest
+ * back. Such a root ends before the tail; otherwise it would have avoided the gap.
  */
 function pickSparsely(front: Front, board: Board, cap: number, free: number): OlderChoice {
-  // A root comes before the tail's share; only what must be shown comes before it.
+  // A root takes precedence over the tail's share; only what must be shown precedes it.
   const newest = front.pieces.at(-1);
   const rootCap = free - (newest?.hasTools ? newest.stubbedTokens : 0);
   const root = findSparseRoot(front, board, rootCap);
@@ -257,14 +257,14 @@ function pickSparsely(front: Front, board: Board, cap: number, free: number): Ol
   return { picks: ordered, tokens, tailFrom: front.tailStart, hasGaps: true, gapAfter };
 }
 
-/** Where no stand-in is a root, the condensed summary that the cover begins with is as good as one. */
+/** If no stand-in is a root, the condensed summary at the start of the cover serves as one. */
 function findBeginning({ pieces, unreadMessages }: Front): Piece | null {
   const first = pieces[0];
   const isCondensed = first?.kind === "summary" && (first.items[0]?.depth ?? 0) > 0;
   return isCondensed && unreadMessages === 0 ? first : null;
 }
 
-/** The preferred summaries that the root does not stand for, among the pieces and beyond them. */
+/** The preferred summaries that the root does not represent, among the pieces and beyond them. */
 function listPreferred(front: Front, root: Placed | null): Piece[] {
   if (front.preferred.length === 0) return [];
   const first = front.pieces[0]?.startPosition ?? 0;
@@ -283,7 +283,7 @@ function listPreferred(front: Front, root: Placed | null): Piece[] {
   );
 }
 
-/** Takes summaries among the pieces, newest first; false once one did not fit. */
+/** Takes summaries among the pieces, newest first; false once one does not fit. */
 function takeSummaries(front: Front, downTo: number, take: (piece: Piece) => boolean): boolean {
   for (let index = front.pieces.length - 1; index >= downTo; index--) {
     const piece = must(front.pieces[index], "piece");
@@ -292,7 +292,7 @@ function takeSummaries(front: Front, downTo: number, take: (piece: Piece) => boo
   return true;
 }
 
-/** Takes summaries beyond the pieces; the end of the newest when none was left, else null. */
+/** Takes summaries beyond the pieces; returns the end of the newest if all were taken, else null. */
 function takeUnreadSummaries(
   front: Front,
   root: Placed | null,
@@ -310,7 +310,7 @@ function takeUnreadSummaries(
   return newestEnd;
 }
 
-/** The stand-in for the beginning that reaches furthest: proven by what was read, or vouched for by the store. */
+/** The stand-in for the beginning that extends furthest: proven by what was read, or vouched for by the store. */
 function findSparseRoot(front: Front, board: Board, cap: number): Placed | null {
   const fromStart = [...board.endingAt.values()]
     .flat()
@@ -348,7 +348,7 @@ function fillTail(front: Front, from: number, allotted: number) {
   return { picks, tokens, isWhole: kept === tail.length };
 }
 
-/** Stubs as few bulky results as it takes, the oldest first. */
+/** Stubs as few bulky results as necessary, the oldest first. */
 function stubOldestFirst(tail: readonly Piece[], allotted: number, costs: LineCosts): Set<CoverItem> {
   const stubbed = new Set<CoverItem>();
   let tokens = tail.reduce((sum, piece) => sum + piece.tokens, 0);
@@ -361,7 +361,7 @@ function stubOldestFirst(tail: readonly Piece[], allotted: number, costs: LineCo
   return stubbed;
 }
 
-/** Room that is left after messages were left out goes to the newest results. */
+/** Room that is left after messages were left out is used to restore the newest results. */
 function unstubNewestFirst(
   shown: readonly Piece[],
   stubbed: Set<CoverItem>,
@@ -379,7 +379,7 @@ function unstubNewestFirst(
   return total;
 }
 
-/** Messages that are neither folded nor in the fresh tail follow it back, without a gap, as far as they fit. */
+/** Adds messages that are neither folded nor in the fresh tail, contiguously backwards from it, as far as they fit. */
 function extendTail(front: Front, older: OlderChoice, room: number): PiecePick[] {
   const taken = new Set(older.picks.map((pick) => (pick.kind === "piece" ? pick.piece : null)));
   const rootEnd = older.picks.find((pick) => pick.kind === "reserve")?.reserve.endPosition ?? -1;
@@ -443,14 +443,14 @@ function nameOlder({ preferred }: Front, piece: Piece, isRecent: boolean): strin
   return isRecent ? "recent summary" : "older summary";
 }
 
-// What remains is counted by one range line.
+// One range line counts the rest.
 
 function finish(
   front: Front,
   { picks: unordered, wanted }: { readonly picks: readonly Pick[]; readonly wanted: readonly string[] },
   gapAfter: number | null,
 ): FrontChoice {
-  // Where a summary and what is under it begin together, the summary stands first.
+  // If a summary and something below it begin at the same position, the summary comes first.
   const picks = unordered.toSorted((a, b) => startOf(a) - startOf(b) || endOf(b) - endOf(a));
   const messages = countMissing(front, picks);
   const tokens = sumTokens(picks);
@@ -487,7 +487,7 @@ const placeBefore = (picks: readonly Pick[], oldest: Piece | null): number => {
   return index < 0 ? picks.length : index;
 };
 
-/** Messages nobody read lie behind the summaries that reach back to the beginning; without such, at the very beginning. */
+/** Unread messages come after the summaries that extend back to the beginning; if there are none, at the very beginning. */
 function findUnreadPlace(front: Front, picks: readonly Pick[], gapAfter: number | null): number {
   if (gapAfter !== null) return picks.findLastIndex((pick) => endOf(pick) <= gapAfter) + 1;
   const first = picks[0];

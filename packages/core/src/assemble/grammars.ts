@@ -1,9 +1,9 @@
 /**
- * What each provider accepts as a list of messages, as rules that can be run. The list is provider-neutral: results stand in
- * messages of the role `tool`, right after the assistant's message whose calls they answer; adapters turn those into
- * blocks of a user message, items or function responses without changing the order.
+ * What each provider accepts as a list of messages, as executable rules. The list is provider-neutral: results are in messages with the
+ * role `tool`, right after the assistant's message whose calls they answer; adapters turn those into blocks of a user message, items or
+ * function responses without changing the order.
  *
- * `repair.ts` makes any list pass; these rules are what it is tested against.
+ * `repair.ts` makes any list pass; it is tested against these rules.
  */
 import type { PartType } from "../model/message.ts";
 
@@ -23,13 +23,13 @@ export interface ModelPart {
   readonly toolCallId?: string | undefined;
   readonly toolName?: string | undefined;
   readonly isError?: boolean | undefined;
-  /** `source` is what a call was called with, not the whole call. */
+  /** `source` is the arguments of a call, not the whole call. */
   readonly holdsArguments?: boolean | undefined;
   /** Bytes of an image, or of base64 that is not in the text: they are sent and cost tokens. */
   readonly payloadBytes?: number | undefined;
-  /** What it costs, where that is known without counting it again. */
+  /** Its token count, if already known. */
   readonly tokens?: number | undefined;
-  /** The block as it arrived, carried along for whoever writes the provider's own format. */
+  /** The block as it arrived, for code that writes the provider's own format. */
   readonly source?: unknown;
 }
 
@@ -89,7 +89,7 @@ const COMMON: readonly RuleName[] = [
 ];
 
 const GRAMMARS: Record<Provider, Grammar> = {
-  // Neighbours of one role are joined by the provider; calls must be answered in the very next message.
+  // The provider joins neighbours of one role; calls must be answered in the very next message.
   anthropic: {
     rules: [...COMMON, "starts_with_user", "results_follow_calls"],
     limits: { callId: /^[a-zA-Z0-9_-]{1,64}$/, toolName: /^[a-zA-Z0-9_-]{1,128}$/ },
@@ -98,7 +98,7 @@ const GRAMMARS: Record<Provider, Grammar> = {
     rules: [...COMMON, "results_follow_calls"],
     limits: { callId: /^.{1,40}$/su, toolName: WORD_NAME },
   },
-  // Calls and outputs are items of their own: each needs its partner, wherever it stands later.
+  // Calls and outputs are separate items: each needs its partner, anywhere later.
   "openai-responses": {
     rules: [...COMMON, "results_anywhere_later", "reasoning_is_followed"],
     limits: { callId: /^.{1,64}$/su, toolName: WORD_NAME },
@@ -114,7 +114,7 @@ const GRAMMARS: Record<Provider, Grammar> = {
   },
 };
 
-/** Every rule of the provider that the list breaks; an empty answer means it is accepted. */
+/** Every rule of the provider that the list breaks; empty means it is accepted. */
 export function checkGrammar(provider: Provider, messages: readonly ModelMessage[]): Violation[] {
   const { rules, limits } = GRAMMARS[provider];
   return rules.flatMap((name) => RULES[name](messages, limits));
@@ -126,7 +126,7 @@ export interface GrammarCheck {
   readonly violations: readonly Violation[];
 }
 
-/** What every provider would say to the list. */
+/** Checks the list against every provider. */
 export const checkGrammars = (messages: readonly ModelMessage[]): GrammarCheck[] =>
   PROVIDERS.map((provider) => ({ provider, violations: checkGrammar(provider, messages) }));
 
@@ -139,10 +139,10 @@ export const acceptsCallId = (provider: Provider, id: string): boolean =>
 export const acceptsToolName = (provider: Provider, name: string): boolean =>
   GRAMMARS[provider].limits.toolName.test(name);
 
-/** Something a provider would not call empty: reasoning alone does not count. */
+/** Content that a provider does not treat as empty: reasoning alone does not count. */
 export const hasContent = (part: ModelPart): boolean => part.type !== "reasoning" && !isBlank(part);
 
-/** A text of which a provider would say that nothing is in it. */
+/** A text that a provider treats as empty. */
 export const isBlank = ({ type, text = "", payloadBytes }: ModelPart): boolean =>
   (type === "text" || type === "tool_result") && payloadBytes === undefined && text.trim() === "";
 

@@ -1,4 +1,4 @@
-/** How many tokens a summary has once the assembler has written it. */
+/** How many tokens a summary has after the assembler has rendered it. */
 import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import type { RunItem } from "../store/folding.ts";
 import { renderSummary } from "./render.ts";

@@ -1,8 +1,8 @@
 /**
- * From stored messages to the provider-neutral list that `repair.ts` and `grammars.ts` work on. Each part carries its block as it
- * arrived, so that whoever writes a host's own format can give it back unchanged.
+ * Converts stored messages to the provider-neutral list that `repair.ts` and `grammars.ts` work on. Each part includes its block as it
+ * arrived, so that code that writes a host's own format can return it unchanged.
  *
- * Reasoning goes back only to the model that made it; what is not spoken to a model (a payload that lives in a file) is its reference.
+ * Reasoning goes back only to the model that made it; a payload that was moved to a file is sent as its reference.
  */
 import { partTokens, TOOL_FRAME_TOKENS, viewForModel, type SentPart } from "../message/normalize.ts";
 import type { ModelIdentity } from "../model/message.ts";
@@ -17,26 +17,26 @@ export interface StoredMessage {
   readonly seq: number;
   readonly createdAt: number;
   readonly bytes: Uint8Array;
-  /** Its stored count, if it still holds. */
+  /** Its stored count, if it is still valid. */
   readonly tokens: number | null;
 }
 
 export interface ViewOptions {
   readonly estimate: (text: string) => number;
-  /** The model the context is for; unknown means that no reasoning is sent. */
+  /** The model the context is for; if unknown, no reasoning is sent. */
   readonly model: ModelIdentity | null;
   /** Tool results are shown as stubs that name the message, tool calls without their long arguments. */
   readonly stub: StubLine | null;
-  /** Images and files are shown as such lines. */
+  /** Images and files are replaced by such lines. */
   readonly mediaStub?: StubLine | null;
 }
 
-/** `roomTokens`: what the message may have as a stub; absent, its stubs are as short as can be. */
+/** `roomTokens`: the tokens the message may have as a stub; if absent, its stubs are as short as possible. */
 type StubLine = Pick<StubText, "id" | "tokens" | "canOpen"> & { readonly roomTokens?: number };
 
 const REFERENCE = "[LCM File: ";
 
-/** A message, and the model that wrote it, where the bytes say so. */
+/** A message, and the model that wrote it, if the bytes say so. */
 export interface WrittenMessage extends ModelMessage {
   readonly model?: ModelIdentity;
 }
@@ -65,10 +65,10 @@ export function toModelMessage(message: StoredMessage, options: ViewOptions): Wr
   };
 }
 
-/** What begins the escape of half a surrogate pair. Bytes cannot hold one in another way. */
+/** The beginning of an escaped lone surrogate. Bytes cannot contain one in any other way. */
 const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/;
 
-/** No provider takes half of a surrogate pair, as a host leaves it that cuts a text inside an emoji: a replacement character stands for it. */
+/** No provider accepts a lone surrogate, which a host leaves when it cuts a text inside an emoji: replace it by a replacement character. */
 function mendHalves(view: ReturnType<typeof viewForModel>, bytes: Uint8Array): typeof view {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!text.includes("\\u") || !ESCAPED_SURROGATE.test(text.toString("latin1"))) return view;
@@ -93,7 +93,7 @@ function isSameModel(made: ModelIdentity | undefined, wanted: ModelIdentity | nu
   );
 }
 
-/** The tokens of each part, counted only for the smaller ones: the largest has what is left of the stored count. */
+/** The tokens of each part. Only the smaller ones are counted: the largest gets the rest of the stored count. */
 function shareTokens(
   parts: readonly SentPart[],
   stored: number | null,

@@ -1,19 +1,20 @@
 /**
- * A cover that was folded for a smaller window: where it takes little of the budget, its summaries are opened into their sources, newest
- * first, and those into theirs. Decided at the anchor from cover and budget alone and written nowhere: it is the first thing to go when
- * the conversation needs the room.
+ * Opens the summaries of a cover that was folded for a smaller window: if it takes little of the budget, they are opened into their
+ * sources, newest first, and those into theirs. Decided at the anchor from cover and budget alone and not stored: it is the first thing
+ * dropped when the conversation needs the room.
  *
- * Invariants: everything is still shown exactly once, in order; until the anchor moves or a fold is published, the same is opened.
+ * Invariants: everything is still shown exactly once, in order; until the anchor moves or a fold is published, the same summaries are
+ * opened.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { groupItems } from "../model/tool-groups.ts";
 import { makePiece, type LineCosts, type Piece } from "./pieces.ts";
 
-/** A cover that has less than this share of the budget is opened. */
+/** A cover with less than this share of the budget is opened. */
 const OPEN_BELOW = 0.35;
 /** Up to this share. */
 const OPEN_TO = 0.5;
-/** How many summaries are asked for at a time: each costs a read. */
+/** How many summaries are requested at a time: each costs a read. */
 const ASKED_AT_ONCE = 4;
 
 export interface OpenedPiece {
@@ -35,10 +36,10 @@ export function openSummaries(
 ): Opened {
   const closed = pieces.map((piece) => ({ piece, isOpened: false }));
   const folded = pieces.reduce((sum, { kind, tokens }) => sum + (kind === "summary" ? tokens : 0), 0);
-  // The messages after the anchor do not count: what is opened must not change with each of them.
+  // The messages after the anchor do not count: the set of opened summaries must not change with each of them.
   const known = Math.max(anchor, folded);
-  // From the first anchor on nothing is opened: what was would be closed again at the next, and each time the front would change. In a
-  // window of 64,000 tokens that took the shared prefix from 93.1 to 91.3 % (`npm run bench -- prefix --windows 64000 --turns 160`).
+  // From the first anchor on nothing is opened: the next anchor would close it again, and the front would change each time. In a window of
+  // 64,000 tokens that reduced the shared prefix from 93.1 to 91.3 % (`npm run bench -- prefix --windows 64000 --turns 160`).
   if (folded === 0 || anchor > 0 || known >= OPEN_BELOW * budget) return { pieces: closed, wanted: [] };
   let room = OPEN_TO * budget - known;
   const wanted: string[] = [];
@@ -50,7 +51,7 @@ export function openSummaries(
     const under = groupItems(inner).map((group) => makePiece(group, costs));
     const more = under.reduce((sum, { tokens }) => sum + tokens, 0) - piece.tokens;
     const messages = under.reduce((sum, one) => sum + one.messages, 0);
-    // The first that does not fit ends it: everything before it stays as it is.
+    // Stop at the first that does not fit: everything before it stays as it is.
     if (messages !== piece.messages || more > room) {
       room = 0;
       return [{ piece, isOpened }];

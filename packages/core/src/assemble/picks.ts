@@ -1,7 +1,7 @@
 /**
- * What a choice for the front of a context is made of: the front as it was read, the picks, and what is in none of them.
+ * The parts of a choice for the front of a context: the front as it was read, the picks, and what is in none of them.
  *
- * Invariant: a pick counts the messages that it shows or stands for and no other pick does.
+ * Invariant: a pick counts the messages that it shows or represents and that no other pick does.
  */
 import type { CoverItem } from "../model/cover.ts";
 import type { ReserveSummary } from "../model/reserve.ts";
@@ -13,18 +13,18 @@ export interface Front {
   /** Shown messages older than the first piece. */
   readonly unreadMessages: number;
   readonly capacityTokens: number;
-  /** Less than this is too little: what is left out and what is under summaries then gets the rest. */
+  /** The minimum: below it, the rest goes to what was left out and to sources of summaries. */
   readonly leastTokens: number;
   /** Index of the first piece of the fresh tail. */
   readonly tailStart: number;
-  /** The newest user message up to the anchor; it may lie further back than the pieces. */
+  /** The newest user message up to the anchor; it may be older than the pieces. */
   readonly user: CoverItem | null;
   readonly reserve: readonly ReserveSummary[];
-  /** The cover's summaries before a position, newest first: they are reached without reading the messages between. */
+  /** The cover's summaries before a position, newest first, found without reading the messages between. */
   readonly summariesBefore: ((position: number) => Iterable<CoverItem>) | null;
-  /** Ids of summaries that keep their room before others do, the most important first. */
+  /** Ids of summaries that get room before others, the most important first. */
   readonly preferred: readonly string[];
-  /** What summaries were made from, as far as it was read. */
+  /** The sources of summaries, as far as they were read. */
   readonly sources: ReadonlyMap<string, readonly CoverItem[]>;
   readonly costs: LineCosts;
 }
@@ -34,10 +34,10 @@ export type Stubs = ReadonlyMap<CoverItem, number>;
 export interface PiecePick {
   readonly kind: "piece";
   readonly piece: Piece;
-  /** Items sent with their tool results and calls as stubs, and the tokens each of them may have. */
+  /** Items sent with their tool results and calls as stubs, and the token limit of each. */
   readonly stubbed: Stubs;
   readonly tokens: number;
-  /** Messages it stands for; of a summary without those that are shown beside it. */
+  /** Messages it represents; for a summary, without those shown beside it. */
   readonly messages: number;
   readonly reason: string;
 }
@@ -47,12 +47,12 @@ export interface ReservePick {
   readonly reserve: ReserveSummary;
   readonly tokens: number;
   readonly messages: number;
-  /** What it lacks of what it stands for; null: nothing. */
+  /** What it lacks of what it represents; null: nothing. */
   readonly lacks: Lack | null;
   readonly reason: string;
 }
 
-/** Messages that came, or went, after a stand-in was made; zero: only words changed. */
+/** Messages that were added or removed after a stand-in was made; zero: only the text changed. */
 export interface Lack {
   readonly messages: number;
 }
@@ -90,7 +90,7 @@ export interface MissingPiece {
   readonly messages: number;
 }
 
-/** What lies in no pick, nor is shown by picks inside it; both lists are in order. */
+/** Pieces that are in no pick and not shown by picks inside them; both lists are in order. */
 export function listMissing(pieces: readonly Piece[], picks: readonly Pick[]): MissingPiece[] {
   let next = 0;
   return pieces.flatMap((piece) => {

@@ -1,6 +1,6 @@
 /**
- * Pieces: what a choice takes or leaves as a whole (a tool group, a summary, a range that stands in the cover), with the tokens
- * it costs when sent. Pieces are pulled from the cover newest first and only as far as the choice needs them.
+ * Pieces: what a choice takes or leaves as a whole (a tool group, a summary, a range in the cover), with its cost in tokens when sent.
+ * Pieces are pulled from the cover newest first and only as far as the choice needs them.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
@@ -19,7 +19,7 @@ export interface Piece {
   readonly items: readonly CoverItem[];
   readonly startPosition: number;
   readonly endPosition: number;
-  /** Stored count of its items: what the conversation's running count grew by. */
+  /** Stored count of its items: how much the conversation's running count grew. */
   readonly storedTokens: number;
   /** Sent whole, with the words that explain a missing half of a tool group. */
   readonly tokens: number;
@@ -36,16 +36,16 @@ export interface LineCosts {
   stubTokens(item: CoverItem): number;
 }
 
-/** What it takes to say what a stand-in lacks. */
+/** The tokens needed to say what a stand-in lacks. */
 export const LACKS_TOKENS = 16;
 const RANGE_LINE_TOKENS = 120;
 export const STUB_TOKENS = 72;
-/** What is left of a bulky tool call, and of the text beside the calls of its message. */
+/** The tokens of a stubbed tool call, and of the text beside the calls of its message. */
 export const CALL_STUB_TOKENS = 112;
 export const CALL_TEXT_TOKENS = 64;
-/** What it takes to say that a call has no result, or a result no call. */
+/** The tokens needed to say that a call has no result, or a result no call. */
 export const MISSING_HALF_TOKENS = 32;
-/** A tool result or a message with tool calls is bulky from here, and only if its stub is at most a third of it. */
+/** A tool result or a message with tool calls is bulky from this size, and only if its stub is at most a third of it. */
 const BULKY_TOKENS = 400;
 
 export const DEFAULT_LINE_COSTS: LineCosts = {
@@ -74,7 +74,7 @@ export class PieceReader {
     this.costs = costs;
   }
 
-  /** The piece this many places before the newest; undefined where the source ends. */
+  /** The piece this many places before the newest; undefined beyond the end of the source. */
   at(index: number): Piece | undefined {
     while (this.pulled.length <= index) {
       const next = this.groups.next();

@@ -1,6 +1,6 @@
 /**
- * Which summaries are about what a user asked. Compares texts and asks no index: scores of an index change with every message that
- * arrives, and the front of a context must not. Pure.
+ * Which summaries are about a user's question. Compares texts and uses no index: index scores change with every new message, and the front
+ * of a context must not. Pure.
  */
 import { analyzeQuery, readTextTerms } from "../text/index.ts";
 
@@ -9,7 +9,7 @@ const MAX_RELEVANT = 8;
 /** A summary that scores less than this share of the best one is not about the question. */
 const NEAR_BEST = 0.5;
 
-/** The ids of the texts that are about the question, the best first. A term counts more the fewer of the texts have it. */
+/** The ids of the texts that are about the question, the best first. The fewer texts have a term, the more it counts. */
 export function rankByQuestion(
   question: string,
   texts: readonly { readonly id: string; readonly text: string }[],

@@ -1,7 +1,6 @@
 /**
- * The lines the assembler writes itself: a summary as the XML the documents describe, the line for messages that are not shown,
- * and the stub in place of a bulky tool result. Text from the archive is escaped and marked untrusted; the same input
- * gives the same bytes.
+ * The lines the assembler writes itself: a summary as the documented XML, the line for messages that are not shown, and the stub in place
+ * of a bulky tool result. Text from the archive is escaped and marked untrusted; the same input gives the same bytes.
  */
 import { escapeXml, escapeXmlText } from "../text/escape-xml.ts";
 import { formatMessageId } from "../model/ids.ts";
@@ -19,7 +18,7 @@ export interface SummaryText {
   /** Ids of the summaries it was made from, oldest first; the public XML calls them parents. */
   readonly sourceIds: readonly string[];
   readonly content: string;
-  /** Set where something below it changed after it was written: how many messages it lacks. */
+  /** Set if something below it changed after it was written: how many messages it lacks. */
   readonly lacks?: number | undefined;
 }
 
@@ -61,7 +60,7 @@ export interface RangeText {
   readonly messages: number;
   readonly earliestAt: number | null;
   readonly latestAt: number | null;
-  /** What `lcm_describe` takes to open them; see `formatRangeId`. */
+  /** The id that `lcm_describe` opens; see `formatRangeId`. */
   readonly rangeId: string;
 }
 
@@ -74,7 +73,7 @@ export function renderRange(range: RangeText, timeZone: string, canOpen = true):
   return `[${count}${span} ${verb} not shown here. Nothing is lost${way}.]`;
 }
 
-/** Names a range of messages by its ends; an end that is not known is left open. */
+/** Names a range of messages by its ends; an unknown end is left open. */
 export function formatRangeId(firstId: number | null, lastId: number | null): string {
   return `${firstId === null ? "" : formatMessageId(firstId)}..${lastId === null ? "" : formatMessageId(lastId)}`;
 }
@@ -93,13 +92,13 @@ export interface StubText {
   readonly tokens: number;
   /** False for a reader without the tool that opens it. */
   readonly canOpen?: boolean | undefined;
-  /** The result, and the tokens its stub may have: names it mentions fill a short stub, its beginning a longer one. */
+  /** The result, and the tokens its stub may have: a short stub lists names from it, a longer one shows its beginning. */
   readonly text?: string;
   readonly roomTokens?: number;
   readonly estimate?: (text: string) => number;
 }
 
-/** Stands for a bulky tool result: says what it was, how large, what it names or how it begins, and how to read it. */
+/** Replaces a bulky tool result: says what it was, how large, what it names or how it begins, and how to read it. */
 export function renderStub(stub: StubText): string {
   const { text = "", roomTokens: room = 0, estimate } = stub;
   const line = renderStubLine(stub, []);
@@ -113,7 +112,7 @@ const MIN_BEGINNING_TOKENS = 40;
 const CHARS_PER_TOKEN = 4;
 const MAX_NAMES = 12;
 
-/** How a text begins, and the note after it, in so many tokens; empty where nothing of it fits. */
+/** The beginning of a text and the note after it, within a token limit; empty if nothing of it fits. */
 function cutToRoom(text: string, note: string, room: number, estimate: (text: string) => number): string {
   let chars = Math.min(text.length, room * CHARS_PER_TOKEN);
   for (; chars >= MIN_BEGINNING_TOKENS; chars = Math.floor(chars * 0.8)) {
@@ -155,25 +154,25 @@ export function renderCutNote(
   return `[Cut here for room; the whole ${what} has about ${tokens} tokens. Nothing is lost${way}.]`;
 }
 
-/** Stands for an image or a file where there is no room for it. */
+/** Replaces an image or a file that does not fit. */
 export function renderMediaStub(type: "image" | "file", stub: Pick<StubText, "id" | "canOpen">): string {
   const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") tells of it`;
   return `[${type === "image" ? "Image" : "File"} left out here for room. Nothing is lost${way}.]`;
 }
 
-/** A tool's name for a line of ours: without what could end the line or its bracket. */
+/** A tool's name for a generated line, without characters that could end the line or its bracket. */
 export function readableName(name: string | undefined): string | null {
   const plain = (name ?? "").replaceAll(/[^\p{L}\p{N}_.:/-]+/gu, "_").slice(0, 64);
   return plain === "" || plain === "_" ? null : plain.toWellFormed();
 }
 
-/** A tool's answer in a message of the user's side, where it could pass for the user's words: what is in it cannot end it. */
+/** A tool result in a user message, where it could pass for the user's words. It is escaped, so its content cannot close the quote. */
 export function quoteResult(text: string): string {
   const inner = text.replaceAll(/<(?=\/?\s*tool_result)/gi, "&lt;");
   return `<tool_result trust="untrusted">\n${inner}\n</tool_result>`;
 }
 
-/** The same summaries are shown turn after turn, and a zone's rules take longer than anything else about their frames. */
+/** The same summaries are shown turn after turn, and time zone rules are the slowest part of their frames. */
 const instants = new Map<string, string>();
 const MAX_INSTANTS = 1_000;
 

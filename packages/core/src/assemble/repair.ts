@@ -1,11 +1,10 @@
 /**
- * Makes a chosen list of messages one that the provider accepts, by order and pairing alone: each result follows its call, ids
- * are unique, names are of a shape it takes, no message is empty, neighbours of one role are joined where the grammar wants it, the
- * first is the user's.
+ * Makes the provider accept a chosen list of messages, by order and pairing alone: each result follows its call, ids are unique, names have
+ * a valid shape, no message is empty, neighbours of one role are joined where the grammar requires it, the first is the user's.
  *
- * Nothing is invented and nothing is dropped: a call without a result, or a result without a call, becomes text that says so,
- * in its place. A row with nothing to send is not sent; its reasoning goes with its neighbour. Words of ours stand only where the
- * grammar wants something. Repairing what was repaired changes nothing.
+ * Nothing is invented and nothing is dropped: a call without a result, or a result without a call, becomes text that says so, in its place.
+ * A row with nothing to send is not sent; its reasoning goes with its neighbour. Text is added only where the grammar requires some.
+ * Repairing is idempotent.
  */
 import { hash } from "node:crypto";
 
@@ -23,7 +22,7 @@ import {
 import { quoteResult, readableName } from "./render.ts";
 
 export interface RepairOptions {
-  /** Whose grammar must hold. Absent: every provider's at once. */
+  /** The provider whose grammar must hold. Absent: every provider's at once. */
   readonly provider?: Provider;
   /** Calls of the last message stay open because the host will append their results itself. */
   readonly keepsOpenCalls?: boolean;
@@ -31,7 +30,7 @@ export interface RepairOptions {
 
 export const FIRST_MESSAGE_TEXT = "[The conversation begins with the assistant's message below.]";
 export const EMPTY_MESSAGE_TEXT = "[This message has no text.]";
-/** Several providers refuse a blank text, also as a tool's answer. */
+/** Several providers refuse a blank text, even as a tool result. */
 export const EMPTY_RESULT_TEXT = "[No output.]";
 
 export function repairMessages(
@@ -53,7 +52,7 @@ export function repairMessages(
 const textPart = (text: string): ModelPart => ({ type: "text", text });
 const textMessage = (text: string): ModelMessage => ({ role: "user", parts: [textPart(text)] });
 
-/** Instructions in the middle of a conversation are nobody's grammar: they are shown as what the user's side said. */
+/** No grammar allows instructions in the middle of a conversation: they are shown as a user message. */
 function normaliseRole(message: ModelMessage): ModelMessage {
   return message.role === "system" ? { ...message, role: "user" } : message;
 }
@@ -75,11 +74,11 @@ interface PairedMessage {
 interface OpenCalls {
   readonly index: number;
   readonly calls: Paired[];
-  /** Where the newest of them was answered, and the number of that pair: further parts of one answer belong to it. */
+  /** Where the newest of them was answered, and the number of that pair: further parts of the same answer belong to it. */
   answered?: { readonly index: number; readonly pair: number };
 }
 
-/** A result answers the nearest earlier call of its id; a message that reuses an id closes the calls before it. */
+/** A result answers the nearest earlier call with its id; a message that reuses an id closes the earlier calls. */
 function pairTools(messages: readonly ModelMessage[], keepsOpenCalls: boolean): PairedMessage[] {
   const openCalls = new Map<string, OpenCalls>();
   let pairs = 0;
@@ -111,11 +110,11 @@ function pairTools(messages: readonly ModelMessage[], keepsOpenCalls: boolean): 
   return paired;
 }
 
-/** A part that belongs to no pair, as a provider takes it. */
+/** A part that belongs to no pair, in a form that a provider accepts. */
 function settleLone(part: ModelPart, role: ModelMessage["role"]): ModelPart {
   if (part.type === "tool_call") return textPart(describeLoneCall(part));
   if (part.type === "tool_result") return textPart(describeLoneResult(part));
-  // A provider takes reasoning from the assistant only; elsewhere it is quoted.
+  // Providers accept reasoning only from the assistant; elsewhere it is quoted.
   if (part.type === "reasoning" && role !== "assistant") return textPart(part.text ?? "");
   return part;
 }
@@ -132,7 +131,7 @@ function describeLoneResult(part: ModelPart): string {
   return `[Result of ${name}; its call is not shown here.]${body === "" ? "" : `\n${quoteResult(body)}`}`;
 }
 
-// Ids and names: of a shape the provider takes; ids are unique in the list.
+// Ids and names: of a shape the provider accepts; ids are unique in the list.
 
 interface CallName {
   readonly toolCallId: string;
@@ -140,8 +139,8 @@ interface CallName {
 }
 
 /**
- * The first call of an id keeps it; a later one gets its message's `seq`, which never changes, as a suffix. What answers a call has its id
- * and its name.
+ * The first call with an id keeps it; a later one gets its message's `seq`, which never changes, as a suffix. The answer to a call has the
+ * same id and name.
  */
 function nameCalls(messages: readonly PairedMessage[], providers: readonly Provider[]): void {
   const taken = new Set<string>();
@@ -167,7 +166,7 @@ function nameCalls(messages: readonly PairedMessage[], providers: readonly Provi
     }
 }
 
-/** A name that some provider would refuse becomes a readable one that no other tool has. */
+/** Replaces a name that some provider would refuse by a readable one that no other tool has. */
 function shapeName(name: string | undefined, providers: readonly Provider[]): string | undefined {
   if (name === undefined || name.trim() === "") return undefined;
   if (providers.every((provider) => acceptsToolName(provider, name))) return name;
@@ -190,7 +189,7 @@ function addSuffix(id: string, suffix: string, providers: readonly Provider[]): 
   return accepts(whole, providers) ? whole : shapeId(id.slice(0, 39 - suffix.length) + suffix, providers);
 }
 
-// Order: every call's results right behind the message that makes it.
+// Order: each call's results directly after the message that makes it.
 
 function placeResults(messages: readonly PairedMessage[]): ModelMessage[] {
   const results = new Map<number, Answer[]>();
@@ -227,7 +226,7 @@ function groupAnswers(answers: readonly Answer[]): ModelMessage[] {
   }));
 }
 
-/** No blank text: it is left out, and an answer of which nothing is left says so. */
+/** Removes blank text; an answer that becomes empty says so. */
 function dropBlanks(message: ModelMessage): ModelMessage {
   if (!message.parts.some(isBlank)) return message;
   const told = new Set(message.parts.flatMap((part) => (isBlank(part) ? [] : [part.toolCallId])));
@@ -241,8 +240,8 @@ function dropBlanks(message: ModelMessage): ModelMessage {
 }
 
 /**
- * Rows that have nothing to send by themselves are no messages: hosts write one answer in several rows, of which some hold only reasoning.
- * It goes before what its speaker said next, or said just before.
+ * Rows that have nothing to send by themselves are not messages: hosts write one answer in several rows, some of which contain only
+ * reasoning. It goes before what the same speaker said next, or else just before.
  */
 function joinEmpty(messages: readonly ModelMessage[]): ModelMessage[] {
   const joined: ModelMessage[] = [];
@@ -268,12 +267,12 @@ function joinEmpty(messages: readonly ModelMessage[]): ModelMessage[] {
   return joined.length === 0 && first !== undefined ? [first] : joined;
 }
 
-/** What still has no content says so, because every provider wants some. */
+/** A message that is still empty says so, because every provider requires content. */
 function fillEmpty(messages: readonly ModelMessage[]): ModelMessage[] {
   return messages.map((message) => {
     const { parts } = message;
     if (!parts.some(hasContent)) return { ...message, parts: [...parts, textPart(EMPTY_MESSAGE_TEXT)] };
-    // Reasoning belongs before what it led to; behind the last answer it would be refused.
+    // Reasoning belongs before what it led to; after the last answer it would be refused.
     return parts.at(-1)?.type === "reasoning" ? { ...message, parts: reasoningFirst(parts) } : message;
   });
 }

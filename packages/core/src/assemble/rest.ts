@@ -1,10 +1,9 @@
 /**
- * Where a choice left more room than it should: the rest goes to what was left out, newest first, then to stubbed results, then to what
- * lies under the summaries that are shown, newest first. A summary some of whose sources are shown stands for the others; one of
- * which everything is shown is not.
+ * Uses the room that a choice should not have left: for what was left out, newest first, then for stubbed results, then for the sources of
+ * the shown summaries, newest first. A summary with some of its sources shown represents the others; one with all of them shown is dropped.
  *
- * Invariants: the tokens stay within the capacity; every message is in one pick, the finest that shows it; and unless sources are
- * unknown, either the choice has what it owes, or nothing that was left out and no source of a summary that can be opened fits in the rest.
+ * Invariants: the tokens stay within the capacity; every message is in one pick, the finest that shows it; and unless sources are unknown,
+ * either the choice has its minimum, or nothing that was left out and no source of a summary that can be opened fits in the rest.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { groupItems } from "../model/tool-groups.ts";
@@ -23,14 +22,14 @@ import { makePiece, pieceOf, type Piece } from "./pieces.ts";
 
 interface Rest {
   readonly picks: readonly Pick[];
-  /** Summaries whose sources would be looked at, newest first. */
+  /** Summaries whose sources are needed, newest first. */
   readonly wanted: readonly string[];
 }
 
-/** What a wider stub leaves free for the words that repairs add, and the least that makes it worth while. */
+/** What a wider stub leaves free for the words that repairs add, and the minimum gain that makes it worthwhile. */
 const KEPT_FREE_TOKENS = 24;
 const MIN_WIDER_TOKENS = 40;
-/** How many summaries are opened at a time: each costs a read, and the newest ones are mostly enough. */
+/** How many summaries are opened at a time: each costs a read, and the newest ones usually suffice. */
 const OPENED_AT_ONCE = 4;
 
 export function useRest(front: Front, picks: readonly Pick[]): Rest {
@@ -60,7 +59,7 @@ function listLeftOut(front: Front, picks: readonly Pick[]): Piece[] {
   return [...read.reverse(), ...beyond.map((item) => pieceOf(item, front.costs))];
 }
 
-/** Shows sources of what is shown, newest first, as long as some fit. Answers which summaries it would open next. */
+/** Shows sources of what is shown, newest first, as long as some fit. Returns the summaries it would open next. */
 function openSources(front: Front, room: Room): string[] {
   const shown = new Set<string>();
   for (let hasOpened = true; hasOpened;) {
@@ -103,7 +102,7 @@ const isPartOf = (pick: Pick, { items }: Piece): boolean =>
   pick.piece.kind === "messages" &&
   pick.piece.items.every(({ messageId }) => items.some((item) => item.messageId === messageId));
 
-/** The picks so far, and what is free beside them. */
+/** The picks so far, and the room that is left. */
 class Room {
   picks: Pick[];
   readonly #front: Front;
@@ -117,13 +116,13 @@ class Room {
     return this.#tokens() >= this.#front.leastTokens;
   }
 
-  /** The newest user message may be shown by itself already, out of the tool group it lies in. */
+  /** The newest user message may already be shown by itself, outside its tool group. */
   take(piece: Piece, reason: string): boolean {
     const others = this.picks.filter((pick) => !isPartOf(pick, piece));
     return this.#change([...others, pickWhole(piece, reason)]);
   }
 
-  /** Shows a source of a summary, which then stands for that much less. */
+  /** Shows a source of a summary, which then represents that much less. */
   takeUnder(summaryId: string, piece: Piece): boolean {
     const more = this.picks.flatMap((pick) => {
       if (summaryIdOf(pick) !== summaryId) return [pick];
@@ -150,7 +149,7 @@ class Room {
     this.#change(this.picks.map((one) => (one === current ? whole : one)));
   }
 
-  /** The last of the room goes to the newest stub, which then shows how its result begins. */
+  /** The last of the room goes to the newest stub, which then shows the beginning of its result. */
   widenStubs(): void {
     const free = this.#front.capacityTokens - this.#tokens() - KEPT_FREE_TOKENS;
     const pick = newestFirst(this.picks).find((one) => one.kind === "piece" && one.stubbed.size > 0);
@@ -162,7 +161,7 @@ class Room {
     this.picks = this.picks.map((one) => (one === pick ? wider : one));
   }
 
-  /** Takes the change if it fits. */
+  /** Applies the change if it fits. */
   #change(picks: Pick[]): boolean {
     const before = this.picks;
     this.picks = picks;

@@ -1,8 +1,8 @@
 /**
- * A bulky tool call as a stub: the call stays, because a provider wants it before its result, and its long arguments are cut to how they
- * begin. The first one that was cut says how to read the whole. Text beside the call is cut as well.
+ * A bulky tool call as a stub: the call stays, because providers require it before its result, and its long arguments are cut to their
+ * beginnings. The first one that was cut says how to read the whole. Text beside the call is cut as well.
  *
- * Invariant: the text costs at most `CALL_TEXT_TOKENS`, and the message at most the room it was given.
+ * Invariant: the text costs at most `CALL_TEXT_TOKENS`, and the message at most its room.
  */
 import { readCallArguments } from "../message/blocks.ts";
 import { partTokens } from "../message/normalize.ts";
@@ -38,7 +38,7 @@ export function shortenCallMessage(
   });
 }
 
-/** The text as far as there is room for it; null: for none of it. */
+/** The text as far as it fits; null if none of it does. */
 function shortenText(text: string, room: number, estimate: Estimate): string | null {
   if (estimate(text) <= room) return text;
   for (let chars = TEXT_CHARS; chars >= 10; chars = Math.floor(chars / 2)) {
@@ -98,6 +98,6 @@ function shortenArguments(
   return short;
 }
 
-/** How a text begins, without half of a surrogate pair. */
+/** The beginning of a text, without splitting a surrogate pair. */
 const cut = (text: string, chars: number): string =>
   text.length <= chars ? text : `${text.slice(0, Math.max(0, chars - 1)).replace(/[\ud800-\udbff]$/, "")}…`;

@@ -13,13 +13,13 @@ export interface ContextMessage {
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly isError?: boolean;
-  /** Who wrote a message of the assistant, as far as it is known. */
+  /** Who wrote an assistant message, as far as known. */
   readonly writtenBy?: ModelIdentity;
 }
 
 export type ContextBlock = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** What is known of a stored message beside its parts, by its `seq`. */
+/** What is known about a stored message besides its parts, by its `seq`. */
 export interface MessageOrigins {
   timeOf(seq: number | undefined): number;
   modelOf(seq: number | undefined): ModelIdentity | undefined;
@@ -36,7 +36,7 @@ export function writeMessages(messages: readonly ModelMessage[], origins: Messag
   });
 }
 
-/** One message for each call that is answered. */
+/** One message for each answered call. */
 function writeResults(parts: readonly ModelPart[], timestamp: number): ContextMessage[] {
   const byCall = Map.groupBy(parts, (part) => part.toolCallId ?? "");
   return [...byCall].map(([toolCallId, results]) => ({
@@ -82,11 +82,11 @@ function writeBlock(part: ModelPart): ContextBlock {
   }
 }
 
-/** What can only be told of; never a blank text. */
+/** Content that can only be mentioned; never a blank text. */
 const nameBlock = ({ type, text = "" }: ModelPart): ContextBlock =>
   textBlock(text.trim() === "" ? `[${type}]` : text);
 
-/** The text as it arrived: base64 in the middle of it is left out of what is read and counted, not of what is sent. */
+/** The text as it arrived: base64 in the middle of it is omitted from what is read and counted, but is sent. */
 function readText({ text = "", payloadBytes, source }: ModelPart): string {
   if (payloadBytes === undefined) return text;
   if (typeof source === "string") return source;
@@ -95,7 +95,7 @@ function readText({ text = "", payloadBytes, source }: ModelPart): string {
   return own ?? text;
 }
 
-/** The members of a block that was already written in this format; other dialects have none worth keeping. */
+/** The members of a block that is already in this format; other dialects have none worth keeping. */
 function keep(source: Record<string, unknown> | null, type: string): Record<string, unknown> {
   return source?.type === type ? source : {};
 }
