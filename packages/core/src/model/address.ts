@@ -1,6 +1,6 @@
 /**
- * Where an archive is, as people write it: the path of a file, or an address that begins with `sqlite:` or `file:` and names one, or with
- * `postgres://` and names a server. An address of a kind that this version does not know is refused and never taken for a path.
+ * The location of an archive, as people write it: the path of a file, an address with `sqlite:` or `file:` that names one, or one with
+ * `postgres://` that names a server. An address of an unknown kind is refused and never treated as a path.
  */
 import { resolve } from "node:path";
 import { EngineError } from "./errors.ts";
@@ -13,7 +13,7 @@ export type StoreAddress =
     }
   | {
       readonly kind: "postgres";
-      /** As it was written: its adapter reads it. May hold a password. */
+      /** As written; its adapter parses it. May contain a password. */
       readonly address: string;
     };
 
@@ -43,10 +43,10 @@ export function parseAddress(address: string): StoreAddress {
   );
 }
 
-/** Whether an address names a server, and no file. */
+/** Whether an address names a server rather than a file. */
 export const isServerAddress = (address: string): boolean => /^postgres(?:ql)?:\/\//i.test(address);
 
-/** An address as it may be shown: what follows the user's name, and a password among the parameters, are left out. */
+/** An address that is safe to show: without what follows the user's name, and without a password in the parameters. */
 export const hidePassword = (address: string): string =>
   address
     .replace(/^([a-z][a-z0-9+.-]*:\/\/[^:@/]*):[^?]*@/i, "$1:***@")
@@ -61,13 +61,13 @@ export function settleAddress(address: string): string {
 /** The scheme, an empty host or this one, and a path. */
 const FILE_ADDRESS = /^(?:sqlite|file):(?:\/\/(?:localhost)?(?=\/))?(?!\/\/)([^?#]+)$/i;
 
-/** The path that an address of a file names, as it stands there; null for a plain path and for what names no file. */
+/** The path in a file address, as written; null for a plain path and for an address that names no file. */
 export function readFileAddress(address: string): string | null {
   const path = FILE_ADDRESS.exec(address)?.[1];
   return path === undefined ? null : decode(path);
 }
 
-/** Null for a percent sign that begins no character. */
+/** Null for an invalid percent escape. */
 function decode(text: string): string | null {
   try {
     return decodeURIComponent(text);

@@ -1,11 +1,11 @@
 /**
- * Boundaries of a conversation (`/new`): what lies before an active one is hidden, except summaries deep enough to be retained.
- * This is computed from the boundary and never written on items, so that undoing a boundary is one change. No summary spans one.
+ * Boundaries of a conversation (`/new`): everything before an active one is hidden, except summaries deep enough to be retained. This is
+ * computed from the boundary and never stored on items, so that undoing a boundary is one change. No summary spans one.
  */
 import type { CoverItem } from "./cover.ts";
 
 export interface Boundary {
-  /** The first position that belongs to the new segment. */
+  /** The first position of the new segment. */
   readonly position: number;
   /** Summaries of at least this depth stay visible before the boundary; −1 keeps everything visible. */
   readonly retainDepth: number;
@@ -21,7 +21,7 @@ export function isHiddenByBoundary(
   );
 }
 
-/** True when a boundary lies between two neighbours of the cover. */
+/** True when there is a boundary between two neighbours of the cover. */
 export function isDivided(older: CoverItem, newer: CoverItem, boundaries: readonly Boundary[]): boolean {
   return boundaries.some(({ position }) => older.endPosition < position && position <= newer.startPosition);
 }

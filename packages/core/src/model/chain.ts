@@ -1,31 +1,31 @@
 /**
- * Commitments and the hash chain. A commitment binds a message to the bytes that were handed in without revealing them; the
- * chain binds every message and ledger record of a conversation to all that came before. Changing, removing or reordering any row
- * breaks the chain at that row, and the head kept in the conversation shows a cut end.
+ * Commitments and the hash chain. A commitment binds a message to its arrival bytes without revealing them; the chain binds every message
+ * and ledger record of a conversation to all earlier ones. Changing, removing or reordering any row breaks the chain at that row, and the
+ * head stored in the conversation reveals missing rows at the end.
  */
 import { hash } from "node:crypto";
 
 export const SALT_BYTES = 16;
 
-/** By way of a string of bytes: asked for a buffer, `hash` makes memory of its own for it, which costs half as much as hashing a message. */
+/** Through a binary string: for a buffer, `hash` allocates separate memory, which costs half as much as hashing a message. */
 const sha256 = (data: Uint8Array): Buffer => Buffer.from(hash("sha256", data, "binary"), "binary");
 
-/** SHA-256 (salt ‖ bytes handed in). */
+/** SHA-256 (salt ‖ arrival bytes). */
 export function commit(salt: Uint8Array, arrival: Uint8Array): Buffer {
   return sha256(Buffer.concat([salt, arrival]));
 }
 
 /**
- * The commitment of a redacted message: over what is stored, which anybody can recompute, over what arrived, which needs the key, and
- * over the number of values in the vault. Without the key nothing about what was taken out follows from it.
+ * The commitment of a redacted message: over what is stored, which anybody can recompute, over what arrived, which needs the key, and over
+ * the number of values in the vault. Without the key it reveals nothing about the removed text.
  */
 export function commitRedacted(stored: Uint8Array, keyed: Uint8Array, sealed: number): Buffer {
   return sha256(Buffer.concat([Buffer.from(JSON.stringify(["redacted", sealed])), stored, keyed]));
 }
 
 /**
- * The value before the first link: what the conversation is, so that its identity cannot be changed either. A fork also starts from its
- * parent's chain at the place where it left.
+ * The value before the first link: the conversation's identity, so that this cannot be changed either. A fork also includes its parent's
+ * chain value at the point where it left.
  */
 export function chainGenesis(conversation: {
   conversationId: number;
@@ -41,14 +41,14 @@ export function chainGenesis(conversation: {
   return sha256(Buffer.from(JSON.stringify([...facts, ...origin])));
 }
 
-/** Where a fork left its parent, and the parent's chain there. */
+/** Where a fork left its parent, and the parent's chain value there. */
 export interface ForkOrigin {
   readonly conversationId: number;
   readonly seq: number;
   readonly chain: Uint8Array;
 }
 
-/** What a message is bound to besides its bytes: where it belongs and what it was called when it arrived. */
+/** What a message is bound to besides its bytes: its place and its event id on arrival. */
 export interface ArrivalFacts {
   readonly seq: number;
   readonly sessionId: string;

@@ -1,6 +1,6 @@
 /**
- * The port to a language model. An implementation never throws: what goes wrong is a failure with a kind, because every kind is
- * answered differently (a wrong key opens a breaker, a full window asks for less, a timeout tries the next candidate).
+ * The port to a language model. An implementation never throws: errors are failures with a kind, because each kind is handled differently
+ * (a wrong key opens a breaker, a full window asks for less, a timeout tries the next candidate).
  */
 
 export interface ModelRef {
@@ -8,7 +8,7 @@ export interface ModelRef {
   readonly model: string;
 }
 
-/** A model as people name it; null where nobody said which. */
+/** A model as people name it; null if unknown. */
 export function nameModel(named: Pick<ModelRef, "model"> & Partial<ModelRef>): string;
 export function nameModel(named: Partial<ModelRef> | undefined): string | null;
 export function nameModel({ provider, model }: Partial<ModelRef> = {}): string | null {
@@ -17,16 +17,16 @@ export function nameModel({ provider, model }: Partial<ModelRef> = {}): string |
 }
 
 export interface CompleteRequest {
-  /** Null lets the host use the model it would use anyway. */
+  /** Null: the host uses its default model. */
   readonly model: ModelRef | null;
   readonly system: string;
   readonly user: string;
   readonly maxTokens: number;
   readonly temperature?: number;
-  /** What the call is for; ends up in the ledger. */
+  /** What the call is for; recorded in the ledger. */
   readonly purpose: string;
   readonly allowReasoning?: boolean;
-  /** The agent that asks, where the call is made for one. */
+  /** The agent that asks, if the call is made for one. */
   readonly owner?: string;
 }
 
@@ -44,7 +44,7 @@ export type CompleteResult =
   | {
       readonly kind: "text";
       readonly text: string;
-      /** The model that really answered. */
+      /** The model that actually answered. */
       readonly model: ModelRef;
       readonly inputTokens: number | null;
       readonly outputTokens: number | null;

@@ -1,6 +1,6 @@
 /**
- * The cover of a conversation: the ordered items that together stand for every message exactly once. Choosing a context and
- * planning a fold read items only, never bodies.
+ * The cover of a conversation: the ordered items that together represent every message exactly once. Choosing a context and planning a fold
+ * read only items, never bodies.
  */
 export interface CoverItem {
   /** Ordinal in the page that was read, oldest first. */
@@ -11,7 +11,7 @@ export interface CoverItem {
   readonly summaryId: string | null;
   /** Tokens of the item as it would be sent, uncalibrated. */
   readonly tokens: number;
-  /** Shown messages the item stands for; 1 for a message. */
+  /** Shown messages the item represents; 1 for a message. */
   readonly messages: number;
   /** −1 for a message, 0 for a leaf summary, and so on. */
   readonly depth: number;

@@ -1,12 +1,12 @@
 /**
- * The port to a model that turns text into vectors. Like the port for completions it never throws: what goes wrong is a failure with a
- * kind. Vectors of different models cannot be compared, so every request names its model.
+ * The port to an embedding model. Like the port for completions, it never throws: errors are failures with a kind. Vectors of different
+ * models cannot be compared, so every request names its model.
  */
 import type { CompleteFailureKind } from "./complete.ts";
 
 export interface EmbedRequest {
   readonly model: string;
-  /** Some models want to know which side of a search a text is on. */
+  /** Some models need to know which side of a search a text is on. */
   readonly purpose: "message" | "question";
   readonly texts: readonly string[];
 }
@@ -14,7 +14,7 @@ export interface EmbedRequest {
 export type EmbedResult =
   | {
       readonly kind: "vectors";
-      /** One for each text, in order. Whoever asks checks number, length and values. */
+      /** One for each text, in order. The caller checks number, length and values. */
       readonly vectors: readonly Float32Array[];
       readonly usage: { readonly inputTokens: number | null };
     }

@@ -1,7 +1,7 @@
 /**
- * The one error type of the engine. Operating errors (a locked file, a bad setting, rubbish input) carry a code that programs can test, a
- * message that says what could not be done, and what to do next: a hint that is the same everywhere, or a step that each door words for
- * itself. Bugs are assertions.
+ * The one error type of the engine. Operating errors (a locked file, a bad setting, invalid input) have a code that programs can test, a
+ * message that says what failed, and what to do next: a hint that is the same everywhere, or a step that each door words for itself. Bugs
+ * are assertions.
  */
 import { LIBRARY_WORDS, wordStep, type NextStep, type StepWords } from "./next-step.ts";
 
@@ -46,7 +46,7 @@ export interface EngineErrorOptions {
 
 export class EngineError extends Error {
   readonly code: ErrorCode;
-  /** What the person can do next, one sentence; a step in the library's words. */
+  /** What the user can do next, in one sentence; a step in the library's words. */
   readonly hint: string | undefined;
   readonly step: NextStep | undefined;
 
@@ -59,7 +59,7 @@ export class EngineError extends Error {
   }
 }
 
-/** The hint of an error in the words of one door; undefined when it has none. */
+/** The hint of an error in the words of one door; undefined if it has none. */
 export function hintFor({ step, hint }: EngineError, words: StepWords): string | undefined {
   return step === undefined ? hint : wordStep(step, words);
 }
@@ -78,7 +78,7 @@ const WRITE_FAILURES: Readonly<Record<string, string>> = {
   EEXIST: "something else is there already",
 };
 
-/** What the system says about a file that cannot be written, in our words. Anything else is given back as it is. */
+/** Converts a system error about a file that cannot be written. Anything else is returned unchanged. */
 export function toWriteError(path: string, error: unknown): unknown {
   const code = (error as { code?: unknown } | null)?.code;
   if (error instanceof EngineError || typeof code !== "string") return error;

@@ -1,4 +1,4 @@
-/** What the engine tells its host while it works. Core never prints; a host passes one sink and decides. */
+/** What the engine reports to its host while it works. Core never prints; a host passes one sink and decides. */
 
 type EnginePart = "index" | "files" | "spool" | "summariser" | "vectors" | "vault" | "redaction";
 
@@ -10,16 +10,16 @@ export type EngineEvent =
       message: string;
     }
   | { kind: "recovered"; part: EnginePart }
-  /** Another process holds the lock of the database for so long that a person should know. */
+  /** Another process has held the database lock for so long that a person should know. */
   | { kind: "waiting"; message: string }
-  /** An archive of an older version is being upgraded, for so long that a person should know; nothing can be stored meanwhile. */
+  /** The upgrade of an older archive takes so long that a person should know; nothing can be stored meanwhile. */
   | { kind: "progress"; operation: "upgrade"; done: number; total: number }
   | { kind: "compacted"; conversationId: number; tokensBefore: number; tokensAfter: number }
   | { kind: "spend"; purpose: string; model: string; inputTokens: number; outputTokens: number };
 
 export type EventSink = (event: EngineEvent) => void;
 
-/** Time and chance come from outside, so that a seed replays a whole session. */
+/** Time and randomness are parameters, so that a seed replays a whole session. */
 export interface Clock {
   now(): number;
   random(size: number): Uint8Array;

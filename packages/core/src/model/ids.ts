@@ -1,6 +1,4 @@
-/**
- * Identifiers as the public sees them: `msg_<n>`, `sum_` + 16 hex, `file_` + 16 hex, and ULIDs for events nobody named.
- */
+/** Public identifiers: `msg_<n>`, `sum_` + 16 hex, `file_` + 16 hex, and ULIDs for events without a name. */
 import { hash, randomBytes } from "node:crypto";
 
 export const formatMessageId = (id: number): string => `msg_${id}`;
@@ -17,19 +15,19 @@ export const isFileId = (text: string): boolean => /^file_[0-9a-f]{16}$/.test(te
 /** One call of `lcm import`, over all its files. */
 export const makeImportId = (): string => `imp_${randomBytes(8).toString("hex")}`;
 
-/** A large file is known by its conversation and its content: the same payload twice is one file. */
+/** A large file is identified by its conversation and its content: the same payload twice is one file. */
 export function deriveFileId(conversationId: number, contentSha256: string): string {
   return `file_${hash("sha256", `${conversationId}:${contentSha256}`).slice(0, 16)}`;
 }
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/** The id of a new summary; chance is passed in so that a seed replays. */
+/** The id of a new summary; randomness is a parameter so that a seed replays. */
 export function makeSummaryId(random: (size: number) => Uint8Array): string {
   return `sum_${Buffer.from(random(8)).toString("hex")}`;
 }
 
-/** A ULID: 48 bits of time, 80 bits of chance, sortable as text. Time and chance are passed in so that a seed replays. */
+/** A ULID: 48 bits of time, 80 random bits, sortable as text. Time and randomness are parameters so that a seed replays. */
 export function makeUlid(nowMs: number, random: (size: number) => Uint8Array = randomBytes): string {
   let time = "";
   let rest = nowMs;

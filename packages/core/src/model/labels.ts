@@ -1,6 +1,6 @@
 /**
- * What a person says of a conversation to find it again: a name, tags, a pin, and whether lists leave it out. Nothing else depends on it: a
- * conversation that is not listed is searched, folded and exported like any other.
+ * Labels that help a person find a conversation again: a name, tags, a pin, and whether lists omit it. Nothing else depends on them: an
+ * unlisted conversation is searched, folded and exported like any other.
  */
 import { EngineError } from "./errors.ts";
 
@@ -10,13 +10,13 @@ export interface Labels {
   readonly tags: readonly string[];
   /** When it was pinned; lists show it first. */
   readonly pinnedAt: number | null;
-  /** Since when lists leave it out. */
+  /** Since when lists omit it. */
   readonly unlistedAt: number | null;
 }
 
-/** What a request changes of the labels; the rest stays as it is. */
+/** The labels that a request changes; the rest stays as it is. */
 export interface LabelUpdate {
-  /** Null takes the name away. */
+  /** Null removes the name. */
   readonly name?: string | null | undefined;
   readonly addTags?: readonly string[] | undefined;
   readonly removeTags?: readonly string[] | undefined;
@@ -31,7 +31,7 @@ const MAX_NAME_LENGTH = 200;
 const MAX_TAG_LENGTH = 50;
 const MAX_TAGS = 50;
 
-/** On one line, without spaces at its ends, and without what could steer a terminal. */
+/** On one line, trimmed, and without control characters that could steer a terminal. */
 const tidy = (text: string, length: number): string =>
   text
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
@@ -39,7 +39,7 @@ const tidy = (text: string, length: number): string =>
     .slice(0, length)
     .toWellFormed();
 
-/** The labels after a request. Tags are sorted, in small letters, and each is there once. */
+/** The labels after a request. Tags are sorted, in lower case, and unique. */
 export function updateLabels(known: Labels, update: LabelUpdate, now: number): Labels {
   const { name = known.name, addTags = [], removeTags = [], pinned, unlisted } = update;
   const toTag = (text: string): string => tidy(text, MAX_TAG_LENGTH).toLowerCase();

@@ -1,4 +1,4 @@
-/** How a payload that was moved to a file is spoken of inside its message: one line with its id, and what is known of its content. */
+/** How a message refers to a payload that was moved to a file: one line with its id and a description of its content. */
 
 export interface FileReference {
   readonly fileId: string;
@@ -8,7 +8,7 @@ export interface FileReference {
   readonly explorationSummary: string;
 }
 
-/** Stands for the id while tokens are counted, so that a count does not depend on the digits of a hash. */
+/** Used instead of the id while counting tokens, so that a count does not depend on the digits of a hash. */
 export const ANY_FILE_ID = "file_0000000000000000";
 
 export function renderReference(file: FileReference): string {

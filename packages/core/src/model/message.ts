@@ -1,11 +1,11 @@
 /**
- * A message as the rest of the engine reads it. The stored truth is the arrival bytes; a `MessageView` is derived from them
- * and can be thrown away and derived again, which is what `verify` does.
+ * A message as the rest of the engine reads it. The source of truth is the arrival bytes; a `MessageView` is derived from them and can be
+ * discarded and derived again, as `verify` does.
  */
 
 export type Role = "user" | "assistant" | "system" | "tool" | "other";
 
-/** What a block of a message is. `other` is a block nobody here knows: it is kept, shown as JSON, and never interpreted. */
+/** The type of a message block. `other` is an unknown block: it is kept, shown as JSON, and never interpreted. */
 export type PartType = "text" | "reasoning" | "tool_call" | "tool_result" | "image" | "file" | "other";
 
 /** A half-open range of bytes in the arrival bytes of a message. */
@@ -23,22 +23,22 @@ export interface PartView extends ByteRange {
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly isError?: boolean;
-  /** The part of a call stands on its arguments alone, not on the whole call. */
+  /** The part of a call has only its arguments, not the whole call. */
   readonly holdsArguments?: boolean;
   readonly mimeType?: string;
   readonly fileName?: string;
-  /** Bytes of an image or file payload, decoded size, when the block carries one inline. */
+  /** Decoded size in bytes of an inline image or file payload. */
   readonly payloadBytes?: number;
 }
 
-/** Which model wrote an assistant message; reasoning blocks go back to no other. */
+/** Which model wrote an assistant message; reasoning blocks go back only to that model. */
 export interface ModelIdentity {
   readonly provider?: string;
   readonly api?: string;
   readonly model?: string;
 }
 
-/** What a provider said a request cost. Used to calibrate the token estimate. */
+/** The cost of a request as the provider reported it. Used to calibrate the token estimate. */
 export interface ReportedUsage {
   readonly inputTokens?: number;
   readonly outputTokens?: number;
@@ -48,30 +48,30 @@ export interface ReportedUsage {
 
 export interface MessageView {
   readonly role: Role;
-  /** The role as the host wrote it (`toolResult`, `developer`, …). Empty when the bytes hold no message. */
+  /** The role as the host wrote it (`toolResult`, `developer`, …). Empty if the bytes contain no message. */
   readonly rawRole: string;
   readonly parts: readonly PartView[];
-  /** Time the message itself carries, ms UTC. */
+  /** The message's own time, ms UTC. */
   readonly createdAt?: number;
   readonly model?: ModelIdentity;
   readonly usage?: ReportedUsage;
-  /** The provider's name of the answer; a host that writes an answer in several rows repeats it in each. */
+  /** The provider's id of the answer; a host that writes an answer in several rows repeats it in each. */
   readonly answerId?: string;
   readonly stopReason?: string;
-  /** False for a line that is no message (a header, a model change, an unreadable line). */
+  /** False for a line that is not a message (a header, a model change, an unreadable line). */
   readonly isMessage: boolean;
-  /** The line only keeps the books of its host: searches never find it. */
+  /** The line is only the host's bookkeeping: searches never find it. */
   readonly isBookkeeping?: true;
 }
 
-/** Reasons an item is kept out of the context. Stored as a bit mask; never a reason to delete. */
+/** Reasons why an item is not in the context. Stored as a bit mask; never a reason to delete. */
 export const HIDDEN = {
   heartbeat: 1,
   unplaced: 2,
   branch: 4,
   meta: 8,
   forgotten: 16,
-  /** Of a history that is still being read: shown when all of it is there. */
+  /** Part of a history that is still being read: shown once it is complete. */
   pending: 32,
 } as const;
 export type HiddenReason = keyof typeof HIDDEN;
@@ -86,16 +86,16 @@ export function hiddenReasons(mask: number): HiddenReason[] {
   return (Object.keys(HIDDEN) as HiddenReason[]).filter((reason) => (mask & HIDDEN[reason]) !== 0);
 }
 
-/** Where a message belongs when only its number in the host's transcript is known; the gaps leave room for late rows. */
+/** Distance between positions if only a message's number in the host's transcript is known; the gaps leave room for late rows. */
 export const POSITION_STEP = 2 ** 20;
 
 /**
  * Event ids of attachments: what another event only names, stored beside it as `media:<event id>:<number>` and hidden. An attachment is
- * forgotten with the event it belongs to.
+ * forgotten with its event.
  */
 export const ATTACHMENT_PREFIX = "media:";
 
-/** Who is speaking to the engine: every conversation belongs to one of these. */
+/** The caller's session: every conversation belongs to one. */
 export interface SessionRef {
   /** Stable name of the conversation's lane, for example `agent:main:telegram:42`. */
   readonly key: string;
@@ -105,21 +105,21 @@ export interface SessionRef {
   readonly owner: string;
 }
 
-/** One event handed to `ingest`. Exactly one of `message` and `bytes` is given. */
+/** One event passed to `ingest`. Exactly one of `message` and `bytes` is given. */
 export interface Arrival {
-  /** The event's own id; a fresh ULID when absent. */
+  /** The event's own id; a new ULID if absent. */
   readonly eventId?: string;
   /** A provisional id will be replaced by the host's entry id when it becomes known. */
   readonly eventIdKind?: "entry" | "provisional";
   /** A message object, stored as JSON text that parses back deeply equal. */
   readonly message?: unknown;
-  /** Bytes to be stored and given back as they are (a transcript line). */
+  /** Bytes to be stored and returned unchanged (a transcript line). */
   readonly bytes?: Uint8Array;
-  /** Where the message belongs, usually the host's message number × POSITION_STEP; behind everything when absent. */
+  /** Where the message belongs, usually the host's message number × POSITION_STEP; after everything else if absent. */
   readonly position?: number;
-  /** Used when the bytes carry no time. */
+  /** Used when the bytes contain no time. */
   readonly createdAt?: number;
-  /** Nobody knows when it was said: `createdAt`, or its arrival, is only a guess that no list shows. Bytes that carry a time overrule it. */
+  /** The time is unknown: `createdAt`, or the arrival time, is only a guess that no list shows. A time in the bytes overrides it. */
   readonly isUndated?: boolean;
   readonly hidden?: readonly HiddenReason[];
 }

@@ -1,7 +1,7 @@
 /**
  * The next step after an error, a note or a finding, as a value. The engine names the step and its parameters; each door (command line,
  * terminal UI, page, plugin, agent tools, library) has its own words for it, so that nobody is told to use a flag or a tool they do not
- * have. A door's words are a record over all kinds: a step that a door cannot word does not compile.
+ * have. A door's words are a record over all kinds: if a step is missing, it does not compile.
  */
 
 export type NextStep =
@@ -46,7 +46,7 @@ export type NextStep =
   | { readonly kind: "open_ids"; readonly ids: readonly string[] }
   | { readonly kind: "expand_granted"; readonly ids: readonly string[] };
 
-/** One door's words for every step. A sentence without its full stop, or a command that can be typed. */
+/** One door's words for every step: a sentence without its full stop, or a command that can be typed. */
 export type StepWords = {
   readonly [Kind in NextStep["kind"]]: (step: Extract<NextStep, { kind: Kind }>) => string;
 };

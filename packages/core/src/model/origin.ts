@@ -1,8 +1,8 @@
 /**
- * Where a conversation comes from, as its host or its transcript says: for filters and lists, never for identity.
+ * Where a conversation comes from, according to its host or transcript: for filters and lists, never for identity.
  *
- * Invariant: agent and project are what was said first, because a session that changes its folder is still the same work; branch, title and
- * model are what was said last.
+ * Invariant: agent and project keep their first value, because a session that changes its folder is still the same work; branch, title and
+ * model take the last one.
  */
 export interface Origin {
   /** The program it was held in: `claude-code`, `codex`, `openclaw`, … */
@@ -14,14 +14,14 @@ export interface Origin {
   readonly model: string | null;
 }
 
-/** What is known of an origin; the rest stays as it is. */
+/** The known fields of an origin; the rest stays as it is. */
 export type OriginUpdate = { readonly [K in keyof Origin]?: string | undefined };
 
-/** Which conversations, by where they come from. Absent fields do not narrow. */
+/** Selects conversations by origin. Absent fields do not narrow. */
 export interface OriginFilter {
   readonly project?: string | undefined;
   readonly agent?: string | undefined;
-  /** Leaves out the conversations that this session wrote to last. */
+  /** Excludes the conversations that this session wrote to last. */
   readonly exceptSession?: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export const pickOrigin = ({ agent, project, branch, title, model }: Origin): Or
 });
 
 const SAID_FIRST: ReadonlySet<keyof Origin> = new Set(["agent", "project"]);
-/** Longest value that is kept; a title of more is cut, and nobody has such a path. */
+/** Longest value that is kept; a longer title is cut, and nobody has such a path. */
 const MAX_LENGTH = 1_024;
 
 /** What an update changes of a known origin. */

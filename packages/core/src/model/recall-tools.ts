@@ -3,7 +3,7 @@
  * parts: a search that finds earlier searches finds nothing new. They are stored like everything else.
  */
 
-/** Hosts put a prefix before the name of a tool (`mcp__lossless__lcm_grep`); the name ends it all the same. */
+/** Hosts add a prefix to a tool's name (`mcp__lossless__lcm_grep`); it still ends with the name. */
 const RECALL_TOOL = /(?:^|[^A-Za-z0-9])lcm_[a-z][a-z_]*$/;
 
 export function isRecallTool(name: string): boolean {
@@ -17,8 +17,8 @@ interface ToolPart {
 }
 
 /**
- * For each message of a run, oldest first, the places of its recall parts in the list of its parts. A result without a name belongs to
- * the nearest earlier call of the same id.
+ * For each message of a run, oldest first, the indexes of its recall parts in its list of parts. A result without a name belongs to the
+ * nearest earlier call with the same id.
  */
 export function findRecallParts(messages: readonly (readonly ToolPart[])[]): ReadonlySet<number>[] {
   const nameOf = new Map<string, string>();

@@ -1,15 +1,15 @@
 /**
- * Reserve summaries: coarser stand-ins made in the background, stored with their sources, not placed in the cover. One may be
- * used only where it begins and ends at item edges; both the planner, which publishes them, and the assembler, which shows them, ask
- * here. The planner takes only those that count exactly the shown messages between; for the assembler one that tells something old, or
- * lacks rows that came late, is still better than a line that tells nothing.
+ * Reserve summaries: coarser stand-ins made in the background, stored with their sources, not placed in the cover. One may be used only
+ * where it begins and ends at item edges; both the planner, which publishes them, and the assembler, which shows them, check that here. The
+ * planner takes only those that count exactly the shown messages in between; for the assembler, a stale one, or one that lacks late rows,
+ * is still better than a line without content.
  */
 
 export interface ReserveSummary {
   readonly summaryId: string;
   readonly startPosition: number;
   readonly endPosition: number;
-  /** Shown messages it stands for. */
+  /** Shown messages it represents. */
   readonly messages: number;
   readonly tokens: number;
   readonly depth: number;
@@ -18,35 +18,35 @@ export interface ReserveSummary {
   /** Something below it changed since it was made. */
   readonly isStale?: boolean;
   /**
-   * Shown messages in its span, counted by the store where that begins and ends at item edges, so that a root can be used without reading
-   * all that lies under it.
+   * Shown messages in its span, counted by the store if the span begins and ends at item edges, so that a root can be used without reading
+   * everything under it.
    */
   readonly held?: number | undefined;
   /**
-   * The conversation's newest `seq` when it was made, so that it waits for the next anchor and no running context changes
-   * because of it. Absent when it is older than the epoch.
+   * The conversation's newest `seq` when it was made, so that it waits for the next anchor and changes no running context. Absent when it
+   * is older than the epoch.
    */
   readonly madeAtSeq?: number;
 }
 
-/** What a stand-in is compared with: items or groups of them, oldest first. */
+/** What a stand-in is compared with: items or groups of items, oldest first. */
 export interface Span {
   readonly startPosition: number;
   readonly endPosition: number;
   readonly messages: number;
 }
 
-/** The spans `[from, to)` a reserve stands for; `from` is −1 when it also stands for everything older than the first span. */
+/** The spans `[from, to)` a reserve represents; `from` is −1 when it also represents everything older than the first span. */
 export interface ReserveMatch {
   readonly from: number;
   readonly to: number;
-  /** Shown messages there now. */
+  /** Messages currently shown there. */
   readonly messages: number;
 }
 
 /**
- * Compares a reserve with neighbouring spans. `messagesBefore` counts the shown messages older than the first span: a
- * reserve that reaches back beyond it must stand for all of them. Null: it does not stand for exactly those messages.
+ * Compares a reserve with neighbouring spans. `messagesBefore` counts the shown messages older than the first span: a reserve that begins
+ * before it must represent all of them. Null: it does not represent exactly those messages.
  */
 export function matchReserve(
   reserve: ReserveSummary,
@@ -58,8 +58,8 @@ export function matchReserve(
 }
 
 /**
- * The same for one that may tell something old or lack rows that came late, as far as its edges hold. A stale one may also tell of messages
- * that were hidden since.
+ * The same for one that may be stale or lack late rows, as long as its edges match. A stale one may also mention messages that were hidden
+ * since.
  */
 export function matchLoosely(
   reserve: ReserveSummary,
@@ -73,11 +73,11 @@ export function matchLoosely(
   return isWhole ? match : null;
 }
 
-/** More messages than are shown now are under a stand-in only when something under it changed. */
+/** A stand-in can cover more messages than are shown now only if something under it changed. */
 export const canTellOf = (reserve: ReserveSummary, shown: number): boolean =>
   shown >= reserve.messages || (reserve.isStale === true && shown > 0);
 
-/** Where it lies, edges only. */
+/** Where it is, by its edges only. */
 function placeReserve(
   reserve: ReserveSummary,
   spans: readonly Span[],

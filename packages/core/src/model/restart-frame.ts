@@ -1,14 +1,15 @@
 /**
- * The frame around what a hook hands to a model before and after its host's own compaction. Only the engine can close it: text inside is escaped.
- * By it the same text is recognised when it comes back in the host's transcript, where it is neither what somebody said nor worth folding again.
+ * The frame around the text that a hook gives to a model before and after its host's own compaction. Only the engine can close it: text
+ * inside is escaped. The frame identifies the same text when it returns in the host's transcript, where it is not anybody's message and not
+ * worth folding again.
  */
 const RESTART_TAG = "lcm-restart";
-/** Parts that hold such a frame go by this name, as results of our own tools do. */
+/** Parts that contain such a frame use this name, like results of our own tools. */
 export const RESTART_TOOL = "lcm_restart";
 
 const OPENING = `<${RESTART_TAG} `;
 const CLOSING = `</${RESTART_TAG}>`;
-/** What hosts put around it: their own words, and none of the user. */
+/** The host's own words around it, never the user's. */
 const BEFORE =
   /^\s*(?:<hook_context>|(?:<system-reminder>\s*)?SessionStart hook additional context:|<local-command-stdout>[^<]*)?\s*$/;
 const AFTER = /^\s*(?:<\/(?:hook_context|system-reminder)>|[^<]*<\/local-command-stdout>)?\s*$/;

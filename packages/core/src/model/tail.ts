@@ -1,9 +1,9 @@
 /**
- * The fresh tail: the newest messages, which compaction never folds and assembly sends verbatim as long as the budget allows.
- * There is one rule, here, for both.
+ * The fresh tail: the newest messages, which compaction never folds and assembly sends verbatim as long as the budget allows. Both use the
+ * one rule here.
  *
- * Invariant: the tail begins at the edge of a tool group, consists of messages that follow the newest summary, and holds the
- * newest user message unless that turn alone is longer than `turnMaxTokens`; then the message is pinned instead.
+ * Invariant: the tail begins at the edge of a tool group, consists of messages after the newest summary, and includes the newest user
+ * message unless that turn alone is longer than `turnMaxTokens`; then the message is pinned instead.
  */
 import type { CoverItem } from "./cover.ts";
 import { groupItems, isMessageItem, isUserMessage, type ItemGroup } from "./tool-groups.ts";
@@ -31,11 +31,11 @@ export interface FreshTail {
   readonly startIndex: number;
   readonly messages: number;
   readonly tokens: number;
-  /** The newest user message, with its tool group if it stands in one, when it lies before the tail: it is not folded. */
+  /** The newest user message, with its tool group if it has one, when it is before the tail: it is not folded. */
   readonly pinned: IndexRange | null;
 }
 
-/** Finds the tail of a cover given oldest first. `isShown` leaves out what the caller knows to be hidden. */
+/** Finds the tail of a cover given oldest first. `isShown` excludes items that the caller knows to be hidden. */
 export function findFreshTail(
   items: readonly CoverItem[],
   policy: TailPolicy,
@@ -52,7 +52,7 @@ export function findFreshTail(
 export interface TailLimit {
   readonly messages: number;
   readonly tokens: number;
-  /** The limits: how many messages, and how many tokens where that is limited. */
+  /** The limits: how many messages, and how many tokens if those are limited. */
   readonly maxMessages: number;
   readonly maxTokens: number | null;
   /** What ends it: the number of messages, the tokens, or that everything before it is folded or does not exist. */
@@ -74,7 +74,7 @@ export function explainFreshTail(items: readonly CoverItem[], policy: TailPolicy
   };
 }
 
-/** What the tail needs to know of a tool group. */
+/** The properties of a tool group that determine the tail. */
 export type TailGroup = Pick<ItemGroup, "items" | "tokens">;
 
 /** How much of the groups after the newest summary, newest first, is the tail. */

@@ -1,15 +1,15 @@
 /**
- * Tool groups: a tool call with its results. Folding and choosing cut a conversation only between groups, so that a call never
- * parts from an answer that is there. Used by the planner and by the assembler, which may not import each other.
+ * Tool groups: a tool call with its results. Folding and choosing cut a conversation only between groups, so that a call is never separated
+ * from an existing answer. Used by the planner and by the assembler, which may not import each other.
  *
- * A result belongs to the nearest earlier call of the same id; that is what makes reused ids harmless and lets groups be found
- * newest first, reading no further back than the call.
+ * A result belongs to the nearest earlier call with the same id. That makes reused ids harmless and lets groups be found newest first,
+ * reading no further back than the call.
  */
 import type { CoverItem } from "./cover.ts";
 
 /**
- * How many messages that answer nothing may stand between a call and its result. Beyond it the result counts as orphaned:
- * otherwise one answer that came days late would weld everything in between into a single piece.
+ * How many messages that answer nothing may be between a call and its result. Beyond it the result counts as orphaned: otherwise one answer
+ * that came days late would join everything in between into a single piece.
  */
 export const MAX_INTERVENING_MESSAGES = 64;
 
@@ -47,7 +47,7 @@ export function groupItems(oldestFirst: readonly CoverItem[]): ItemGroup[] {
   return [...groupNewestFirst(oldestFirst.toReversed())].reverse();
 }
 
-/** Shown items pulled from the source on demand; what has been pulled can be looked at again. */
+/** Shown items pulled from the source on demand; pulled ones can be read again. */
 class ShownItems {
   private readonly pulled: CoverItem[] = [];
   private readonly source: Iterator<CoverItem>;

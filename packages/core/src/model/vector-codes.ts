@@ -1,11 +1,11 @@
 /**
- * Codes of vectors, for a first pass over many: each number takes two bits, so that 100,000 vectors of 768 numbers are 20 MB in memory instead of 300 MB
- * to read. The pass gives the likely nearest; whoever asks compares those exactly.
+ * Codes of vectors, for a first pass over many: each number takes two bits, so that 100,000 vectors of 768 numbers are 20 MB in memory
+ * instead of 300 MB to read. The pass returns the likely nearest; the caller compares those exactly.
  *
- * Invariant: codes stand in the order of their rows and take at most {@link MAX_BYTES}; what came later, or has no room, is not coded.
+ * Invariant: codes are in the order of their rows and take at most {@link MAX_BYTES}; rows that came later, or do not fit, are not coded.
  */
 
-/** What a code stands for. */
+/** The row of a code. */
 export interface CodedRow {
   readonly vectorId: number;
   readonly messageId: number;
@@ -13,28 +13,28 @@ export interface CodedRow {
 }
 
 export interface NewRow extends CodedRow {
-  /** Null for a message without text, which takes a place all the same. */
+  /** Null for a message without text, which still takes a place. */
   readonly vector: Float32Array | null;
 }
 
 /** Of all codes together: 260,000 vectors of 768 numbers. */
 const MAX_BYTES = 64 * 2 ** 20;
-/** From so many vectors the spread of each number is learned. Fewer are compared exactly in no time. */
+/** The spread of each number is learned from this many vectors. Fewer are compared exactly in no time. */
 const MIN_SAMPLE = 512;
 /** Shorter vectors are read as fast as their codes. */
 const MIN_DIMENSIONS = 64;
 const CHUNK_ROWS = 4_096;
-/** Where a normal distribution is best cut in four, and what stands for each quarter, in standard deviations. */
+/** The best points to cut a normal distribution into four, and the representative of each quarter, in standard deviations. */
 const CUT = 0.9816;
 const LEVELS = [-1.51, -0.4528, 0.4528, 1.51];
 const PER_BYTE = 4;
 const BYTE_VALUES = 256;
-/** Into so many steps scores are counted to find the best without sorting all of them. */
+/** Scores are counted in this many steps, to find the best without sorting all of them. */
 const STEPS = 4_096;
 /** Kept beside the bits of each code. */
 const ROW_BYTES = 64;
 
-/** The middle and the spread of each number of a sample. */
+/** The mean and the spread of each number of a sample. */
 function learnSpread(
   vectors: readonly Float32Array[],
   dimensions: number,
@@ -71,7 +71,7 @@ export class VectorCodes {
     this.#spread = spread;
   }
 
-  /** Codes for rows like these; null where they are too few to learn from, or too short. */
+  /** Codes for rows like these; null if they are too few to learn from, or too short. */
   static learn(rows: readonly NewRow[], dimensions: number): VectorCodes | null {
     const sample = rows.flatMap(({ vector }) => (vector === null ? [] : [vector]));
     return sample.length < MIN_SAMPLE || dimensions < MIN_DIMENSIONS
@@ -87,7 +87,7 @@ export class VectorCodes {
     return (this.#rows.length + 1) * (this.#width + ROW_BYTES) > MAX_BYTES;
   }
 
-  /** Adds rows behind the last, as far as there is room. */
+  /** Appends rows, as far as there is room. */
   add(rows: readonly NewRow[]): void {
     for (const { vector, vectorId, messageId, conversationId } of rows) {
       if (this.isFull()) return;
@@ -100,7 +100,7 @@ export class VectorCodes {
     }
   }
 
-  /** Removes the last code: its row is gone, or holds another message. */
+  /** Removes the last code: its row is gone, or contains another message. */
   drop(): void {
     this.#rows.pop();
     this.#isEmpty.pop();
@@ -118,7 +118,7 @@ export class VectorCodes {
     }
   }
 
-  /** The rows that are likely nearest to a vector among those that are wanted, about `count` of them, in no order. */
+  /** The rows that are likely nearest to a vector among those wanted, about `count` of them, unordered. */
   findLikely(vector: Float32Array, count: number, isWanted: (row: CodedRow) => boolean): CodedRow[] {
     const table = this.#tabulate(vector);
     const scores = new Float32Array(this.#rows.length).fill(-Infinity);
@@ -148,7 +148,7 @@ export class VectorCodes {
   }
 }
 
-/** Two sums at once, because the processor can add them side by side. */
+/** Two sums at once, because the processor can add them in parallel. */
 function sumTable(table: Float32Array, codes: Uint8Array, start: number, width: number): number {
   let [one, other] = [0, 0];
   let at = 0;
@@ -161,7 +161,7 @@ function sumTable(table: Float32Array, codes: Uint8Array, start: number, width: 
     : one + other;
 }
 
-/** A score that at least `count` reach, and not many more. */
+/** A score that at least `count` rows reach, and not many more. */
 function findLeast(scores: Float32Array, count: number): number {
   let [low, high] = [Infinity, -Infinity];
   for (const score of scores) {

@@ -1,10 +1,10 @@
 /**
- * Arithmetic of vectors: bringing them to length one, their product, their bytes, and the nearest of many. All stored vectors have length
- * one, so the product of two is the cosine of the angle between them.
+ * Vector arithmetic: normalising to length one, dot product, bytes, and the nearest of many. All stored vectors have length one, so the dot
+ * product of two is the cosine of the angle between them.
  */
 import { endianness } from "node:os";
 
-/** The same direction with length one; null where there is no direction: nothing but zeros, or something that is no number. */
+/** The same direction with length one; null if there is no direction: only zeros, or a value that is not a number. */
 export function normalizeVector(vector: Float32Array): Float32Array | null {
   let sum = 0;
   for (const value of vector) sum += value * value;
@@ -13,7 +13,7 @@ export function normalizeVector(vector: Float32Array): Float32Array | null {
   return vector.map((value) => value / length);
 }
 
-/** Four sums at once, because the processor can add them side by side. */
+/** Four sums at once, because the processor can add them in parallel. */
 export function dotProduct(a: Float32Array, b: Float32Array): number {
   const { length } = a;
   let [s0, s1, s2, s3] = [0, 0, 0, 0];
@@ -49,10 +49,10 @@ export interface Neighbour {
   readonly score: number;
 }
 
-/** Best first; of equals the lower id. */
+/** Best first; ties by lower id. */
 const compare = (a: Neighbour, b: Neighbour): number => b.score - a.score || a.id - b.id;
 
-/** Keeps the nearest of many, and all that are as near as the last of them: which of equals count, their ids do not say. */
+/** Keeps the nearest of many, and all that are as near as the last of them: ids do not decide ties. */
 export class NearestList {
   readonly #limit: number;
   #kept: Neighbour[] = [];
@@ -67,7 +67,7 @@ export class NearestList {
   add(id: number, score: number): void {
     if (score < this.#least) return;
     this.#kept.push({ id, score });
-    // Sorting now and then is cheaper than keeping order at every step.
+    // Sorting occasionally is cheaper than keeping order at every step.
     if (this.#kept.length >= this.#cutAt) this.#cut();
   }
 
