@@ -1,12 +1,12 @@
 /**
- * Base64 inside text: where it is and how many bytes it stands for. Nobody searches for it, it drowns an index, and a
- * summary can do nothing with it, so readable text shows a short note in its place. Pure and linear: one look every
- * `MIN_SPAN` characters finds every span at least that long.
+ * Base64 inside text: where it is and how many bytes it encodes. Nobody searches for it, it floods an index, and it is useless in a
+ * summary, so readable text shows a short note in its place. Pure and linear: one probe every `MIN_SPAN` characters finds every span at
+ * least that long.
  */
 
 /** Shorter spans are left alone: hashes, tokens and long identifiers are worth searching for. */
 const MIN_SPAN = 256;
-/** Wrapped base64 has lines of equal length, 64 or 76 in practice; lists of names have not. */
+/** Wrapped base64 has lines of equal length, 64 or 76 in practice; lists of names do not. */
 const MIN_LINE = 60;
 
 export interface Base64Span {
@@ -45,7 +45,7 @@ export function findBase64Spans(text: string): Base64Span[] {
   return spans;
 }
 
-/** The longest stretch of base64 characters and line breaks around `probe`, not reaching before `from`. */
+/** The longest stretch of base64 characters and line breaks around `probe`, starting no earlier than `from`. */
 function expandSpan(text: string, probe: number, from: number): [number, number] {
   let first = probe;
   while (first > from && classAt(text, first - 1) !== 0) first--;
@@ -134,7 +134,7 @@ function countSymbols(body: string): number {
   return count;
 }
 
-/** Size of the data behind a base64 string, without decoding it. */
+/** Decoded size of a base64 string, without decoding it. */
 export function base64ByteLength(base64: string): number {
   let symbols = base64.length;
   while (symbols > 0 && base64[symbols - 1] === "=") symbols--;
@@ -144,7 +144,7 @@ export function base64ByteLength(base64: string): number {
 
 export interface ReadableText {
   readonly text: string;
-  /** Bytes of the base64 that was left out. */
+  /** Bytes of the base64 that was omitted. */
   readonly hiddenBytes: number;
 }
 

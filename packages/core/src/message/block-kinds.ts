@@ -1,6 +1,6 @@
 /**
- * What kind of part a block of a message makes, in every dialect hosts write. Told by the block's type alone, or by its members where it
- * has none; what nobody knows is `other`.
+ * The kind of part that a message block becomes, in every dialect hosts write. Determined by the block's type alone, or by its members if
+ * it has none; unknown blocks are `other`.
  */
 import type { PartType } from "../model/message.ts";
 import { firstString } from "./readable.ts";
@@ -34,7 +34,7 @@ const RESULT_TYPES = new Set([
 const IMAGE_TYPES = new Set(["image", "image_url", "input_image"]);
 const FILE_TYPES = new Set(["file", "document", "input_file", "audio", "input_audio", "video", "resource"]);
 
-/** What kind of part a block's `type` makes. Blocks without a type are told by their members (Gemini). */
+/** The kind of part for a block's `type`. Blocks without a type are recognised by their members (Gemini). */
 export function blockKind(block: JsonObject): PartType {
   const { type } = block;
   if (typeof type !== "string") return untypedKind(block);

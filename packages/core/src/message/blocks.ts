@@ -1,11 +1,11 @@
 /**
- * Reads the blocks of a message's content, in every dialect hosts write: Anthropic, OpenAI (chat and responses), Gemini,
- * pi / OpenClaw. One block gives one part, except that a tool result with blocks of its own gives one part for each.
- * Invariants: a part's range is the range of its block in the arrival bytes; parts do not overlap; every tool result has
- * at least one part of type `tool_result` with its call's id; base64 never lands in a part's text.
+ * Reads the blocks of a message's content, in every dialect hosts write: Anthropic, OpenAI (chat and responses), Gemini, pi / OpenClaw. One
+ * block gives one part, except that a tool result with its own blocks gives one part for each. Invariants: a part's range is the range of
+ * its block in the arrival bytes; parts do not overlap; every tool result has at least one part of type `tool_result` with its call's id; a
+ * part's text never contains base64.
  *
- * Where the source is null nobody asks for places, which cost more than all the rest: every range is `NOWHERE`, and each part
- * carries its block instead.
+ * If the source is null, the caller does not need byte ranges, which cost more than all the rest: every range is `NOWHERE`, and each part
+ * has its block instead.
  */
 import type { ByteRange, PartType, PartView } from "../model/message.ts";
 import { isRestartFrame, RESTART_TOOL } from "../model/restart-frame.ts";
@@ -17,11 +17,11 @@ import { firstString, renderJson, renderValue } from "./readable.ts";
 import { isObject, type JsonObject } from "../text/json-object.ts";
 
 export interface PartDraft extends Omit<PartView, "ordinal"> {
-  /** The block, or the text that stands for one, when places are not asked for. */
+  /** The block, or the text in its place, when ranges are not needed. */
   readonly block?: unknown;
 }
 
-/** A parsed value and where it stands. */
+/** A parsed value and its range. */
 export interface Located {
   readonly value: unknown;
   readonly range: ByteRange;
@@ -29,12 +29,12 @@ export interface Located {
 
 const NOWHERE: ByteRange = { at: 0, length: 0 };
 
-/** Where the elements of a list stand. */
+/** The ranges of the elements of a list. */
 export function locateElements(source: JsonSource | null, { value, range }: Located): readonly ByteRange[] {
   return source === null ? (value as readonly unknown[]).map(() => NOWHERE) : listElements(source, range);
 }
 
-/** Where a member of an object stands; null where it has none. */
+/** The range of a member of an object; null if it has none. */
 export function locateMember(
   source: JsonSource | null,
   { value, range }: Located,
@@ -44,14 +44,14 @@ export function locateMember(
   return source === null ? NOWHERE : findMember(source, range, key);
 }
 
-/** The call a tool result answers; its text blocks are results, not words of the user. */
+/** The call a tool result answers; its text blocks are results, not the user's words. */
 export interface ResultOf {
   readonly toolCallId?: string | undefined;
   readonly toolName?: string | undefined;
   readonly isError?: boolean | undefined;
 }
 
-/** What a part can have beside its place, type and text; what is undefined stays absent. */
+/** What a part can have besides its range, type and text; undefined members stay absent. */
 interface Extras extends ResultOf {
   readonly mimeType?: string | undefined;
   readonly fileName?: string | undefined;
@@ -88,7 +88,7 @@ export function readContent(
   return parts;
 }
 
-/** Hands the block on to the parts made of it, unless they have one of their own. The parts are new and nobody else's yet. */
+/** Adds the block to the parts made from it, unless they have their own. The parts are new and not shared yet. */
 export function withBlock(source: JsonSource | null, parts: PartDraft[], block: unknown): PartDraft[] {
   if (source !== null) return parts;
   for (const part of parts as { block?: unknown }[]) if (!("block" in part)) part.block = block;
@@ -193,7 +193,7 @@ function openCall(block: JsonObject): JsonObject {
 
 const ARGUMENT_KEYS = ["arguments", "input", "args", "parameters", "action"] as const;
 
-/** What a call was called with: usually an object; a text that is no JSON stays a text; undefined when there is nothing. */
+/** The arguments of a call: usually an object; a text that is not JSON stays a text; undefined when there are none. */
 export function readCallArguments(block: JsonObject): unknown {
   return readArguments(openCall(block));
 }
@@ -203,7 +203,7 @@ function readArguments(call: JsonObject): unknown {
   return key === undefined ? undefined : parseArguments(call[key]);
 }
 
-/** OpenAI hands arguments over as JSON text, which may be cut off or no JSON at all. */
+/** OpenAI sends arguments as JSON text, which may be truncated or not be JSON at all. */
 function parseArguments(args: unknown): unknown {
   if (typeof args !== "string") return args;
   if (!/^\s*[[{]/.test(args)) return args;
@@ -215,8 +215,8 @@ function parseArguments(args: unknown): unknown {
 }
 
 /**
- * An element of a list of calls. Some hosts keep the result beside the arguments; the call then stands on the arguments alone, so
- * that its part and those of the result do not overlap.
+ * An element of a list of calls. Some hosts keep the result beside the arguments; the range of the call is then only its arguments, so that
+ * it does not overlap with those of the result.
  */
 export function readListedCall(source: JsonSource | null, element: Located): PartDraft[] {
   const block = element.value as JsonObject;
@@ -268,7 +268,7 @@ export function readToolResult(source: JsonSource | null, outer: JsonObject, ran
   const nested = outer["functionResponse"];
   const block = isObject(nested) ? nested : outer;
   const own = readResultOf(block);
-  // Where a result has an id of its own and names no call, the id is the call's.
+  // If a result has an id but names no call, the id is the call's.
   const resultOf = { ...own, toolCallId: own.toolCallId ?? firstString(block, "id") };
   const key = RESULT_CONTENT_KEYS.find((name) => block[name] !== undefined && block[name] !== null);
   const value = key === undefined ? undefined : block[key];
@@ -289,7 +289,7 @@ export function readToolResult(source: JsonSource | null, outer: JsonObject, ran
   return [makePart(range, "tool_result", renderValue(value), resultOf)];
 }
 
-/** An object around one text, with nothing beside it but flags: the text is the result. */
+/** An object around one text, otherwise with nothing but flags: the text is the result. */
 function openResult(value: JsonObject): { text: string; isError: boolean | undefined } | null {
   const keys = Object.keys(value).filter((key) => typeof value[key] !== "boolean" && value[key] !== null);
   const [key] = keys;
@@ -301,8 +301,8 @@ function openResult(value: JsonObject): { text: string; isError: boolean | undef
 const NO_TEXT: ReadableText = { text: "", hiddenBytes: 0 };
 
 /**
- * A result that holds images only would leave its call unanswered in the eyes of whoever pairs calls with results. Such
- * a result gets an empty part that stands on the literal of its call's id.
+ * A result that contains only images would look like an unanswered call to code that pairs calls with results. Such a result gets an empty
+ * part whose range is the literal of its call's id.
  */
 export function withResultPart(
   source: JsonSource | null,
@@ -343,12 +343,12 @@ function readMedia(
   return makePart(range, type, hideBase64(text), extras);
 }
 
-/** Whether data is base64, by its head. Other data (plain text, a reference to a file) can be shown. */
+/** Whether data is base64, by its beginning. Other data (plain text, a reference to a file) can be shown. */
 function looksEncoded(data: string): boolean {
   return /^[A-Za-z0-9+/_=\r\n-]*$/.test(data.slice(0, 64));
 }
 
-/** The member that carries the data, or the block itself. */
+/** The member that contains the data, or the block itself. */
 function mediaSource(block: JsonObject): JsonObject {
   const keys = ["source", "file", "resource", "input_audio", "inlineData"];
   for (const key of keys) {

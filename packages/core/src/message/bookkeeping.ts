@@ -1,11 +1,12 @@
 /**
- * Lines in which a host keeps books of its requests: copies of what it sent, names of tools, what it cost. Whatever is said in them stands in
- * a line of its own as well, so they are stored like any other, and never found by a search. The one place where that is decided, because
- * `verify` derives it again from the bytes.
+ * Lines in which a host records its requests: copies of what it sent, names of tools, costs. Their content is also in other lines, so they
+ * are stored like any other line but never found by a search. Decided only here, because `verify` derives it again from the bytes.
  */
 import { isObject } from "../text/json-object.ts";
 
-/** Claude Code's. A line that can be the only one with somebody's words, such as `queue-operation` of a prompt that waits, is not among them. */
+/**
+ * Claude Code's. A line that can be the only one with somebody's words, such as the `queue-operation` of a waiting prompt, is not included.
+ */
 export const BOOKKEEPING_TYPES = [
   "api-request",
   "api-request-blob",
@@ -21,6 +22,6 @@ export const isBookkeeping = (line: unknown): boolean => isObject(line) && TYPES
 
 const NAMES_TYPE = new RegExp(`"(?:${BOOKKEEPING_TYPES.join("|")})"`);
 
-/** Whether bytes of which large payloads may have been cut out can be such a line: every one is among them, and few others. */
+/** Whether bytes that may have had large payloads cut out can be such a line: true for all of them, and for few others. */
 export const mayBeBookkeeping = (bytes: Uint8Array): boolean =>
   NAMES_TYPE.test(Buffer.from(bytes).toString("latin1"));

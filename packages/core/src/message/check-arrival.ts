@@ -1,16 +1,16 @@
 /**
- * What is asked of an event and its session before anything is stored. A database gives some names and numbers back changed, or not at
- * all: half a surrogate pair becomes another character, a position beyond 2^53 makes its conversation unreadable. They are refused here.
+ * Checks an event and its session before anything is stored. A database returns some names and numbers changed, or not at all: a lone
+ * surrogate becomes another character, a position beyond 2^53 makes its conversation unreadable. They are refused here.
  *
- * Invariant: what passes is read back as it was given.
+ * Invariant: whatever passes is read back unchanged.
  */
 import { EngineError } from "../model/errors.ts";
 import type { Arrival, SessionRef } from "../model/message.ts";
 
-/** The last moment a Date can name, in milliseconds. */
+/** The last time a Date can represent, in milliseconds. */
 const LAST_TIME_MS = 8.64e15;
 
-/** Leaves room for 2^32 messages behind it. */
+/** Leaves room for 2^32 messages after it. */
 const LAST_POSITION = 2 ** 52;
 
 export function checkSession(session: SessionRef): void {
@@ -35,11 +35,11 @@ function findArrivalProblem({ eventId, position, createdAt }: Arrival): string |
     : `createdAt must be milliseconds since 1970, not ${String(createdAt)}`;
 }
 
-/** A moment that can be stored and written as a date. */
+/** A time that can be stored and written as a date. */
 export const isTime = (value: unknown): value is number =>
   typeof value === "number" && Math.abs(value) <= LAST_TIME_MS;
 
-/** Why a database could not give this name of a session, owner or event back as it is; null when it can. */
+/** Why a database could not return this name of a session, owner or event unchanged; null if it can. */
 export function findNameProblem(name: unknown): string | null {
   if (typeof name !== "string" || name === "") return "must be a text that is not empty";
   return name.isWellFormed() && !name.includes("\0")

@@ -1,6 +1,6 @@
 /**
- * What a line of a transcript says of the work itself: the tokens a request took, the tools that were called and what failed. Pure; hosts that
- * report usage in their own way (Codex, Gemini CLI) are read here too.
+ * What a transcript line says about the work itself: the tokens a request took, the tools that were called and what failed. Pure; hosts
+ * that report usage in their own way (Codex, Gemini CLI) are read here too.
  */
 import type { ReportedUsage } from "../model/message.ts";
 import { isObject, parseObject } from "../text/json-object.ts";
@@ -8,12 +8,12 @@ import type { JsonObject } from "../text/json-object.ts";
 import { readUsage, viewForModel } from "./normalize.ts";
 
 export interface MessageFigures {
-  /** Names the answer: a host that writes one in several rows repeats its usage in each. */
+  /** The id of the answer: a host that writes one in several rows repeats its usage in each. */
   readonly answer: string | null;
   readonly usage: ReportedUsage | null;
   readonly model: string | null;
   readonly toolCalls: readonly { readonly id: string | null; readonly name: string }[];
-  /** Ids of the calls whose results are errors; null where a result names none. */
+  /** Ids of the calls whose results are errors; null if a result names none. */
   readonly failed: readonly (string | null)[];
   readonly isPrompt: boolean;
 }
@@ -35,10 +35,10 @@ export function readFigures(arrival: Uint8Array): MessageFigures {
   };
 }
 
-/** Usage that is not a member `usage` of the message. */
+/** Usage that is not in the member `usage` of the message. */
 function readOtherUsage(arrival: Uint8Array, isMessage: boolean): ReportedUsage | null {
   const text = Buffer.from(arrival.buffer, arrival.byteOffset, arrival.byteLength).toString("utf8");
-  // Most lines hold neither and are not parsed for it.
+  // Most lines contain neither and are not parsed for it.
   if (!text.includes(isMessage ? '"thoughts"' : '"last_token_usage"')) return null;
   const line = parseObject(text);
   return line === null ? null : isMessage ? readGeminiUsage(line) : readUsageEvent(line);
@@ -54,8 +54,8 @@ function readUsageEvent({ payload }: JsonObject): ReportedUsage | null {
 }
 
 /**
- * Gemini CLI: `{"tokens": {"input", "output", "cached", "thoughts", "tool", "total"}}`. Of the input some came from the cache; what tools gave to
- * the prompt and what was thought are counted apart.
+ * Gemini CLI: `{"tokens": {"input", "output", "cached", "thoughts", "tool", "total"}}`. Input includes cached tokens; tool output in the
+ * prompt and thoughts are counted separately.
  */
 function readGeminiUsage({ tokens }: JsonObject): ReportedUsage | null {
   if (!isObject(tokens)) return null;

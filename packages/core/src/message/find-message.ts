@@ -1,16 +1,16 @@
 /**
- * Finds the message in a line: the object that holds what was said, and the word its host has for who said it. Hosts write it as the
- * line itself, inside an envelope, or as one item of a message; they name the speaker by a role, or by the type of the line. The one
- * place where roles are decided, because `verify` derives them again.
+ * Finds the message in a line: the object with what was said, and the host's word for who said it. Hosts write it as the line itself,
+ * inside an envelope, or as one item of a message; they name the speaker by a role, or by the type of the line. Roles are decided only
+ * here, because `verify` derives them again.
  *
- * Invariant: a line that names no speaker, or names one and holds nothing said, is no message.
+ * Invariant: a line that names no speaker, or names one without content, is not a message.
  */
 import type { Role } from "../model/message.ts";
 import { locateMember, type Located } from "./blocks.ts";
 import type { JsonSource } from "./json-spans.ts";
 import { isObject, type JsonObject } from "../text/json-object.ts";
 
-/** The object that is the message, and its role in the host's words. */
+/** The object that is the message, and the host's word for its role. */
 export interface FoundMessage extends Located {
   readonly value: JsonObject;
   readonly rawRole: string;
@@ -21,7 +21,7 @@ export interface FoundMessage extends Located {
 
 type Roles = { readonly [word: string]: Role };
 
-/** Items of the OpenAI responses dialect stand alone, without a role. */
+/** Items of the OpenAI responses dialect appear alone, without a role. */
 const RESPONSE_ITEMS: Roles = {
   function_call: "assistant",
   custom_tool_call: "assistant",
@@ -54,7 +54,7 @@ const ROLES: Roles = {
   ...RESPONSE_ITEMS,
 };
 
-/** Types of lines that name a speaker where there is no role. */
+/** Types of lines that name a speaker if there is no role. */
 const SPEAKER_TYPES: Roles = {
   user: "user",
   assistant: "assistant",
@@ -68,9 +68,9 @@ const SPEAKER_TYPES: Roles = {
   PLANNER_RESPONSE: "assistant",
 };
 
-/** A line that reports how a tool ended, with the answer in its envelope. */
+/** A line that reports how a tool ended, with the result in its envelope. */
 const COMPLETION_TYPE = "tool.execution_complete";
-/** A piece of what the model says, with the block in its envelope. */
+/** A piece of the model's output, with the block in its envelope. */
 const PIECE_TYPE = "content.part";
 
 export function findMessage(
@@ -96,7 +96,7 @@ function roleOf(rawRole: string): Role {
 
 type Body = Located & { readonly value: JsonObject };
 
-/** A line may name the role itself and keep what was said in `message`. */
+/** A line may name the role itself and have the content in `message`. */
 function findBody(source: JsonSource | null, root: JsonObject, located: Located): Body {
   const { message } = root;
   const isOutside = isObject(message) && holdsWords(message) && !holdsWords(root);
@@ -104,7 +104,7 @@ function findBody(source: JsonSource | null, root: JsonObject, located: Located)
   return isOutside && range ? { value: message, range } : { value: root, range: located.range };
 }
 
-/** What can hold words of the speaker. */
+/** Members that can contain the speaker's words. */
 const holdsWords = (object: JsonObject): boolean =>
   ["content", "parts", "text", "thinking", "tool_calls"].some((key) => object[key] !== undefined);
 
@@ -145,7 +145,7 @@ function findPiece(source: JsonSource | null, event: JsonObject, located: Locate
 
 /** The message of a line that names its speaker by its type: in the line itself, or in `data`. */
 function findBySpeaker(source: JsonSource | null, root: JsonObject, located: Located): FoundMessage | null {
-  // Rows linked like this keep what was said in `message`; what stands beside it is a note of the host.
+  // Rows linked like this have the content in `message`; anything beside it is a note of the host.
   if ("parentUuid" in root || root["subtype"] !== undefined) return null;
   const { type, data } = root;
   if (typeof type !== "string") return null;
@@ -159,7 +159,7 @@ function findBySpeaker(source: JsonSource | null, root: JsonObject, located: Loc
     : { ...inside, rawRole: type, role, shape: "message" };
 }
 
-/** Steps of an agent say where they come from: what the model did beside speaking is what a tool gave back. */
+/** An agent's steps name their source: output of the model other than speech is a tool result. */
 function roleOfStep(root: JsonObject): Role | null {
   const { source } = root;
   if (typeof root["step_index"] !== "number" || typeof source !== "string") return null;

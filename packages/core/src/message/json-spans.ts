@@ -1,9 +1,9 @@
 /**
- * Finds where values stand in JSON text, in bytes, without parsing what lies between. Parts of a message are stored as
- * ranges of its arrival bytes, and large payloads are cut out of the middle of a string; both need exact places that
- * `JSON.parse` does not give. Everything is iterative, so nesting has no limit.
- * Invariant: on text that `JSON.parse` accepts, the slice at a range parses to the value `JSON.parse` shows there
- * (of repeated keys the last one). On other bytes the answer is null or ends early; nothing is read out of bounds.
+ * Finds the byte ranges of values in JSON text, without parsing what is between them. Parts of a message are stored as ranges of its
+ * arrival bytes, and large payloads are cut out of the middle of a string; both need exact places that `JSON.parse` does not give.
+ * Everything is iterative, so nesting has no limit. Invariant: on text that `JSON.parse` accepts, the slice at a range parses to the value
+ * that `JSON.parse` returns there (of repeated keys the last one). For other bytes the result is null or ends early; nothing is read out of
+ * bounds.
  */
 import { isUtf8 } from "node:buffer";
 import type { ByteRange } from "../model/message.ts";
@@ -18,22 +18,22 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Keys and short words end within this many bytes; a loop is then cheaper than a native search. */
+/** Keys and short words end within this many bytes; a loop is then faster than a native search. */
 const SHORT_STRING_BYTES = 32;
 
-/** JSON text in which several places are looked for. */
+/** JSON text in which several ranges are looked up. */
 export interface JsonSource {
   readonly bytes: Buffer;
   /**
-   * Where containers begin and end that were stepped over, one number after the other: an envelope, the message in it and its blocks lie
-   * in each other, and would be walked once for each.
+   * Start and end of containers that were skipped, as consecutive numbers: an envelope, the message in it and its blocks are nested, and
+   * would be walked once for each.
    */
   readonly noted: number[];
 }
 
-/** The blocks of a message are that deep in the member of the envelope that holds it. */
+/** The depth of a message's blocks in the envelope member that contains it. */
 const NOTED_DEPTH = 3;
-/** Looking through more of them would take longer than walking. */
+/** Searching more of them would take longer than walking. */
 const MAX_NOTED = 64;
 
 /** The same memory as a Buffer. */
@@ -48,13 +48,13 @@ export function findRoot(bytes: Buffer): ByteRange | null {
   return end < 0 ? null : { at, length: end - at };
 }
 
-/** Where a text begins, behind a byte order mark and white space. */
+/** The start of a text, after a byte order mark and white space. */
 export function startOfText(bytes: Buffer): number {
   const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return skipWhitespace(bytes, hasMark ? 3 : 0);
 }
 
-/** Where a text ends, before white space: of a text that parses, the end of its value. */
+/** The end of a text, before white space: if the text parses, the end of its value. */
 export function endOfText(bytes: Buffer): number {
   let end = bytes.length;
   while (end > 0 && isWhitespace(bytes[end - 1])) end--;
@@ -82,7 +82,7 @@ export function findSpan(
   return range;
 }
 
-/** Where the value of a key stands; of repeated keys the last one. Null for anything but an object that has the key. */
+/** The range of the value of a key; of repeated keys the last one. Null for anything but an object with the key. */
 export function findMember({ bytes, noted }: JsonSource, object: ByteRange, key: string): ByteRange | null {
   let found = -1;
   let foundEnd = -1;
@@ -101,7 +101,7 @@ export function findMember({ bytes, noted }: JsonSource, object: ByteRange, key:
   return found < 0 ? null : { at: found, length: foundEnd - found };
 }
 
-/** Where the value of each key stands; of repeated keys the last one. Empty for anything but an object. */
+/** The range of the value of each key; of repeated keys the last one. Empty for anything but an object. */
 export function mapMembers(bytes: Buffer, object: ByteRange): Map<string, ByteRange> {
   const ranges = new Map<string, ByteRange>();
   let at = firstItem(bytes, object.at, OPEN_OBJECT);
@@ -141,25 +141,25 @@ export function listElements({ bytes, noted }: JsonSource, array: ByteRange): By
   return elements;
 }
 
-/** Where the first key or element stands, if the container has one; the end of the bytes or -1 where it is no such container. */
+/** The offset of the first key or element, if the container has one; the end of the bytes or -1 if it is not such a container. */
 function firstItem(bytes: Buffer, container: number, opening: number): number {
   return bytes[container] === opening ? skipWhitespace(bytes, container + 1) : -1;
 }
 
-/** The same for the key or element behind one that ended. */
+/** The same for the key or element after one that ended. */
 function nextItem(bytes: Buffer, end: number): number {
   const comma = skipWhitespace(bytes, end);
   return bytes[comma] === COMMA ? skipWhitespace(bytes, comma + 1) : -1;
 }
 
-/** Where the value of a key stands that ended, or -1. */
+/** The offset of the value after a key that ended, or -1. */
 function startOfMember(bytes: Buffer, keyEnd: number): number {
   if (keyEnd < 0) return -1;
   const colon = skipWhitespace(bytes, keyEnd);
   return bytes[colon] === COLON ? skipWhitespace(bytes, colon + 1) : -1;
 }
 
-/** Whether a literal stands for a text. Nearly always its first bytes tell; only from an escape or beyond ASCII on it is decoded. */
+/** Whether a literal encodes a text. The first bytes nearly always decide; the rest is decoded only from an escape or beyond ASCII. */
 function isLiteralOf(bytes: Buffer, at: number, end: number, text: string): boolean {
   const size = end - at - 2;
   const shared = Math.min(size, text.length);
@@ -218,13 +218,13 @@ function endsScalar(byte: number): boolean {
   return byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY || byte <= 0x20;
 }
 
-/** The same for a container that may have been stepped over already. */
+/** The same for a container that may already have been skipped. */
 function endOfNoted(bytes: Buffer, at: number, noted: number[]): number {
   for (let i = 0; i < noted.length; i += 2) if (noted[i] === at) return noted[i + 1] as number;
   return endOfContainer(bytes, at, noted);
 }
 
-/** By depth, where the end of the container that is open there will be noted; -1 where it will not. */
+/** By depth, the index at which the end of the open container will be noted; -1 if it will not. */
 const openNotes = new Int32Array(NOTED_DEPTH);
 
 function endOfContainer(bytes: Buffer, from: number, noted: number[] | null): number {
@@ -251,7 +251,7 @@ function endOfContainer(bytes: Buffer, from: number, noted: number[] | null): nu
   return -1;
 }
 
-/** Until its end is met, a container has none. */
+/** A container has no end until that is reached. */
 function noteStart(noted: number[], at: number): number {
   return noted.length < 2 * MAX_NOTED ? noted.push(at, -1) - 1 : -1;
 }
@@ -280,7 +280,7 @@ function endOfString(bytes: Buffer, from: number): number {
   }
 }
 
-/** The text a string literal stands for; null when it is no valid literal. Bytes that are no UTF-8 become U+FFFD. */
+/** The text of a string literal; null if the literal is not valid. Bytes that are not UTF-8 become U+FFFD. */
 export function decodeLiteral(bytes: Buffer, literal: ByteRange): string | null {
   const end = literal.at + literal.length;
   if (literal.length <= SHORT_STRING_BYTES && !hasBackslash(bytes, literal.at, end)) {
@@ -300,9 +300,9 @@ function hasBackslash(bytes: Buffer, at: number, end: number): boolean {
 }
 
 /**
- * Byte offsets at which the given positions of the decoded text stand in its literal. Positions are UTF-16 offsets in
- * ascending order; the text's length maps to the closing quote. Null when a position falls inside a character
- * that the literal writes as one, or when the literal is no UTF-8 and its text therefore lossy.
+ * Byte offsets, in its literal, of the given positions of the decoded text. Positions are UTF-16 offsets in ascending order; the text's length
+ * maps to the closing quote. Null when a position is inside a character that the literal writes as one, or when the literal is not UTF-8 and
+ * its text therefore lossy.
  *
  * @example mapTextOffsets(Buffer.from('"a\\nb"'), { at: 0, length: 6 }, [1, 2]) // [2, 4]
  */

@@ -1,9 +1,8 @@
 /**
- * Writes a value as JSON text that parses back deeply equal, so that a message handed in as an object can be stored as
- * bytes and given back. `JSON.stringify` alone is not enough: it loses `-0`, turns `NaN` into null, drops functions
- * without a word and overflows the stack on deep values. A cheap look at the value decides: plain values take the native
- * path, all others the careful writer below, which knows where it is and names the place it cannot write.
- * Invariant: either the text parses back to what went in, or an `invalid_input` error says which member is in the way.
+ * Writes a value as JSON text that parses back deeply equal, so that a message passed as an object can be stored as bytes and returned.
+ * `JSON.stringify` alone is not enough: it loses `-0`, turns `NaN` into null, silently drops functions and overflows the stack on deep
+ * values. A cheap check decides: plain values take the native path, all others the careful writer below, which tracks its path and names
+ * the member it cannot write. Invariant: either the text parses back to the input, or an `invalid_input` error names the offending member.
  */
 import { types } from "node:util";
 import { EngineError } from "../model/errors.ts";
@@ -76,7 +75,7 @@ function writeCarefully(root: unknown): string {
   const frames: Frame[] = [];
   const open = new Set<object>();
 
-  /** Writes a scalar or opens a frame; false when JSON leaves the value out. */
+  /** Writes a scalar or opens a frame; false when JSON omits the value. */
   const write = (raw: unknown, key: string, prefix: string): boolean => {
     const value = toJsonValue(raw, key);
     if (value === undefined) return false;
@@ -126,7 +125,7 @@ function writeNext(frame: Frame, write: (raw: unknown, key: string, prefix: stri
   if (write(member, key, `${comma}${JSON.stringify(key)}:`)) frame.isEmpty = false;
 }
 
-/** What JSON would write for a value: the answer of `toJSON`, or the content of a boxed scalar. */
+/** What JSON would write for a value: the result of `toJSON`, or the content of a boxed scalar. */
 function toJsonValue(raw: unknown, key: string): unknown {
   let value = raw;
   if (
@@ -161,7 +160,7 @@ function refuse(frames: readonly Frame[], cause: string): never {
   });
 }
 
-/** Names the place being written, as `$.content[2].text`. Very deep paths show their end. */
+/** The path being written, as `$.content[2].text`. Very deep paths show their end. */
 function formatPath(frames: readonly Frame[]): string {
   const shown = frames.slice(-20);
   const steps = shown.map(({ keys, next }) => {

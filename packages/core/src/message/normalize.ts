@@ -1,8 +1,7 @@
 /**
- * Derives what the engine needs to know of a message from its arrival bytes: who speaks, which parts it has and where
- * they stand, when it was said, by which model, at what cost. The bytes stay the only truth; a view can be thrown away
- * and derived again, which is what verification does, so nothing here looks at a clock, a locale or a setting.
- * Invariant: any bytes give a view, never an exception.
+ * Derives what the engine needs to know about a message from its arrival bytes: who speaks, its parts and their ranges, its time, its
+ * model, its cost. The bytes stay the only source of truth; a view can be discarded and derived again, as verify does, so nothing here
+ * depends on a clock, a locale or a setting. Invariant: any bytes give a view, never an exception.
  */
 import { isTime } from "./check-arrival.ts";
 import type { MessageView, ModelIdentity, PartView, ReportedUsage, Role } from "../model/message.ts";
@@ -43,7 +42,7 @@ export function viewMessage(arrival: Uint8Array): MessageView {
   return root === null ? viewUnreadable(bytes) : viewRoot(bytes, root);
 }
 
-/** The same for whoever has parsed these very bytes already. */
+/** The same for a caller that has already parsed these bytes. */
 export function viewParsed(arrival: Uint8Array, value: JsonObject): MessageView {
   const bytes = asBuffer(arrival);
   return viewRoot(bytes, { value, range: rangeOfText(bytes) });
@@ -56,10 +55,10 @@ function viewRoot(bytes: Buffer, root: Located): MessageView {
   return isBookkeeping(root.value) ? { ...view, isBookkeeping: true } : view;
 }
 
-/** A part for whoever sends it on: with its block as it was parsed, and no place in the bytes. */
+/** A part for sending: with its parsed block, and without a byte range. */
 export type SentPart = Omit<PartView, "at" | "length"> & { readonly block?: unknown };
 
-/** The same view without places, which are most of the work: a context is made of hundreds of messages at once. */
+/** The same view without byte ranges, which are most of the work: a context is made of hundreds of messages at once. */
 export function viewForModel(
   arrival: Uint8Array,
 ): Omit<MessageView, "parts"> & { readonly parts: readonly SentPart[] } {
@@ -68,7 +67,7 @@ export function viewForModel(
   if (!found) return viewMessage(arrival);
   const view = viewFound(null, found, root?.value as JsonObject);
   if (view.parts.every((part) => part.type !== "other")) return view;
-  // Blocks nobody knows are shown as they are written.
+  // Unknown blocks are shown as written.
   const written = viewMessage(arrival);
   const blocks: readonly SentPart[] = view.parts;
   return {
@@ -77,7 +76,7 @@ export function viewForModel(
   };
 }
 
-/** The time that the bytes carry, without the work for everything else in a view. */
+/** The time in the bytes, without the work for the rest of a view. */
 export function readOwnTime(arrival: Uint8Array): number | undefined {
   const root = parseRoot(asBuffer(arrival));
   if (root === null || !isObject(root.value)) return undefined;
@@ -88,7 +87,7 @@ export function readOwnTime(arrival: Uint8Array): number | undefined {
 function parseRoot(bytes: Buffer): Located | null {
   const range = rangeOfText(bytes);
   try {
-    // All the rest is parsed, so that bytes behind the value make the line unreadable, not half read.
+    // Everything after it is parsed, so that bytes after the value make the line unreadable, not half read.
     const value = JSON.parse(bytes.toString("utf8", range.at)) as unknown;
     return { value, range };
   } catch {
@@ -101,7 +100,7 @@ function rangeOfText(bytes: Buffer): Located["range"] {
   return { at, length: endOfText(bytes) - at };
 }
 
-/** What is not known stays absent. Called for every message that is read, so members are set one by one. */
+/** Unknown members stay absent. Called for every message that is read, so members are set one by one. */
 function viewFound(source: JsonSource | null, found: FoundMessage, envelope: JsonObject): MessageView {
   const message = found.value;
   const view: Writable<MessageView> = {
@@ -130,7 +129,7 @@ function readDrafts(source: JsonSource | null, found: FoundMessage): PartDraft[]
   return withBlock(source, readToolResult(source, found.value, found.range), found.value);
 }
 
-/** Claude Code and Gemini hand tool results over as messages of the user. */
+/** Claude Code and Gemini write tool results as messages of the user. */
 function holdsOnlyResults(message: JsonObject): boolean {
   const content = message["content"] ?? message["parts"];
   if (!Array.isArray(content) || content.length === 0) return false;
@@ -158,7 +157,7 @@ function locate(source: JsonSource | null, found: FoundMessage, key: string): Lo
   return range ? { value: found.value[key], range } : null;
 }
 
-/** A member that is a text, and not an empty one. */
+/** A member that is a non-empty text. */
 function locateText(
   source: JsonSource | null,
   found: FoundMessage,
@@ -169,11 +168,11 @@ function locateText(
   return range ? { value: value as string, range } : null;
 }
 
-/** Members that stand in for the content in messages of other kinds. */
+/** Members that replace the content in messages of other kinds. */
 const STAND_INS = ["command", "output", "summary", "text", "refusal"] as const;
 const BESIDE_CONTENT = ["refusal"] as const;
 
-/** `content`, or Gemini's `parts`, or what stands in for it. */
+/** `content`, or Gemini's `parts`, or the member that replaces it. */
 function addBody(
   parts: PartDraft[],
   source: JsonSource | null,
@@ -191,7 +190,7 @@ function addBody(
   }
 }
 
-/** Thoughts of Gemini: a heading and what was thought under it. */
+/** Gemini's thoughts: a heading and the text under it. */
 function addThoughts(parts: PartDraft[], source: JsonSource | null, found: FoundMessage): void {
   const list = locate(source, found, "thoughts");
   if (list === null || !Array.isArray(list.value)) return;
@@ -225,14 +224,14 @@ function addCalls(parts: PartDraft[], source: JsonSource | null, found: FoundMes
     parts.push(...withBlock(source, [readToolCall(single.range, single.value)], single.value));
 }
 
-/** Drafts become parts where they stand: they are new and nobody else's yet. */
+/** Turns drafts into parts in place: they are new and not shared yet. */
 function numberParts(drafts: PartDraft[]): PartView[] {
   let ordinal = 0;
   for (const draft of drafts as { ordinal?: number }[]) draft.ordinal = ordinal++;
   return drafts as PartView[];
 }
 
-/** A line that is no message: a header, a note of the host, a summary. What is plainly text in it can be searched. */
+/** A line that is not a message: a header, a note of the host, a summary. Its plain text can be searched. */
 function viewNoMessage(source: JsonSource, root: Located): MessageView {
   const createdAt = isObject(root.value) ? readTime(root.value) : undefined;
   const parts = numberParts(readLooseText(source, root));
@@ -272,7 +271,7 @@ function readTime(object: JsonObject): number | undefined {
 }
 
 const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?) ?(Z|[+-]\d\d:?\d\d)?)?$/i;
-/** Numbers below this are seconds: as milliseconds they would lie before March 1973. */
+/** Numbers below this are seconds: as milliseconds they would be before March 1973. */
 const SECONDS_LIMIT = 1e11;
 
 /** Milliseconds UTC. A time without a zone counts as UTC, so that every machine reads the same. */
@@ -302,7 +301,7 @@ function readModel(message: JsonObject): ModelIdentity | undefined {
   return identity;
 }
 
-/** Usage in one meaning: `inputTokens` are those that came from no cache, as Anthropic and pi count. */
+/** Usage with one meaning: `inputTokens` are those not served from a cache, as Anthropic and pi count. */
 export function readUsage(usage: unknown): ReportedUsage | undefined {
   if (!isObject(usage)) return undefined;
   const details = usage["prompt_tokens_details"] ?? usage["input_tokens_details"];
@@ -319,7 +318,7 @@ export function readUsage(usage: unknown): ReportedUsage | undefined {
   return (input ?? output ?? cacheRead ?? cacheWrite) === undefined ? undefined : reported;
 }
 
-/** No request takes more tokens. Sums of all messages stay whole numbers that a database can store, whatever a transcript says. */
+/** No request takes more tokens. Sums over all messages stay integers that a database can store, whatever a transcript says. */
 const MAX_COUNT = 1e12;
 
 function firstCount(object: JsonObject, ...keys: readonly string[]): number | undefined {
@@ -331,12 +330,12 @@ function firstCount(object: JsonObject, ...keys: readonly string[]): number | un
   return undefined;
 }
 
-/** The readable text of an arrival, without the work for everything else in a view; parts can be left out. */
+/** The readable text of an arrival, without the work for the rest of a view; parts can be skipped. */
 export function readText(arrival: Uint8Array | string, skipped: ReadonlySet<number> = NO_PARTS): string {
   return readRootText(arrival, parseArrival(arrival), skipped);
 }
 
-/** The same as searches see it: a line that only keeps the books of its host has nothing to be found by. */
+/** The same as searches see it: a line of the host's bookkeeping has nothing to be found by. */
 export function readSearchText(
   arrival: Uint8Array | string,
   skipped: ReadonlySet<number> = NO_PARTS,
@@ -355,7 +354,7 @@ function readRootText(
 ): string {
   const found = root && isObject(root.value) ? findMessage(null, root.value, root) : null;
   const drafts = found ? readDrafts(null, found) : [];
-  // Blocks nobody knows are shown as they are written, which takes their places.
+  // Unknown blocks are shown as written, which needs their ranges.
   const isPlain = found !== null && drafts.every((part) => part.type !== "other");
   const view = isPlain
     ? { parts: drafts }
@@ -366,7 +365,7 @@ function readRootText(
 
 const NO_PARTS: ReadonlySet<number> = new Set();
 
-/** Places are not known then, and nobody asks for them. */
+/** Ranges are not known then, and not needed. */
 function parseText(text: string): Located | null {
   try {
     return { value: JSON.parse(text) as unknown, range: { at: 0, length: text.length } };
@@ -375,7 +374,7 @@ function parseText(text: string): Located | null {
   }
 }
 
-/** All readable text of a message, part by part: what the index holds, unless it is bookkeeping. */
+/** All readable text of a message, part by part: what is indexed, unless it is bookkeeping. */
 export function searchText(view: { readonly parts: readonly Pick<PartView, "text">[] }): string {
   return view.parts
     .map((part) => part.text)
@@ -383,16 +382,16 @@ export function searchText(view: { readonly parts: readonly Pick<PartView, "text
     .join("\n");
 }
 
-/** Punctuation that arguments have on the wire and their readable form has not, per line: measured on 1097 real calls. */
+/** Punctuation per line that arguments have on the wire but not in readable form: measured on 1097 real calls. */
 const ARGUMENT_LINE_TOKENS = 1.35;
 /** Block type, id and name of a call or a result on the wire. */
 export const TOOL_FRAME_TOKENS = 8;
-/** Base64 characters per token, times the bytes each stands for. */
+/** Base64 characters per token, times the bytes each encodes. */
 const BYTES_PER_BASE64_TOKEN = 3;
 
 /**
- * Tokens of a message as a provider would count it when sent: its parts, a flat price for each image and file, and the
- * frame around them. Base64 that stands in the middle of a text is paid by the character.
+ * Tokens of a message as a provider would count it when sent: its parts, a flat price for each image and file, and the frame around them.
+ * Base64 in the middle of a text is counted by the character.
  */
 export function messageTokens(view: MessageView, estimate: (text: string) => number): number {
   let tokens = MESSAGE_OVERHEAD_TOKENS;

@@ -1,7 +1,6 @@
 /**
- * Readable text of values that are no text: tool arguments, structured results, blocks nobody knows. What comes out is
- * meant for a search index and for a summariser, so keys and values stay and JSON's punctuation goes. Iterative, hence
- * safe for any depth; base64 never passes.
+ * Readable text for values that are not text: tool arguments, structured results, unknown blocks. It is meant for a search index and a
+ * summariser, so keys and values stay and JSON's punctuation is dropped. Iterative, hence safe for any depth; base64 is never included.
  */
 import type { ByteRange } from "../model/message.ts";
 import { hideBase64, type ReadableText } from "./base64.ts";
@@ -51,7 +50,7 @@ function isNested(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Children go on the stack last first, so that they come off in their own order. */
+/** Children are pushed last first, so that they are popped in order. */
 function pushChildren(pending: Pending[], value: object): void {
   if (Array.isArray(value)) {
     for (let i = value.length - 1; i >= 0; i--) pending.push({ key: null, value: value[i] as unknown });
@@ -66,10 +65,10 @@ function pushChildren(pending: Pending[], value: object): void {
 
 /** Characters of an unknown value that are shown. */
 const MAX_SHOWN_CHARS = 4096;
-/** Larger values are shown as they are written, without re-serialising all of them for a few lines. */
+/** Larger values are shown as written, without serialising all of them again for a few lines. */
 const MAX_COMPACT_BYTES = 65_536;
 
-/** Compact JSON of a value, bounded. Nothing without the bytes: what is large is shown as it is written. */
+/** Compact JSON of a value, bounded. Empty without the bytes: large values are shown as written. */
 export function renderJson(bytes: Buffer | null, range: ByteRange, value: unknown): ReadableText {
   if (bytes === null) return { text: "", hiddenBytes: 0 };
   const json = range.length > MAX_COMPACT_BYTES ? null : writeJson(value);
@@ -78,7 +77,7 @@ export function renderJson(bytes: Buffer | null, range: ByteRange, value: unknow
   return { text: clipText(readable.text), hiddenBytes: readable.hiddenBytes };
 }
 
-/** Null for a number that JSON text can hold and JavaScript cannot, like 1e999. */
+/** Null for a number that JSON text can contain and JavaScript cannot, like 1e999. */
 function writeJson(value: unknown): string | null {
   try {
     return serializeExact(value);
@@ -87,12 +86,12 @@ function writeJson(value: unknown): string | null {
   }
 }
 
-/** The head of bytes nobody could read as JSON, as well as it can be decoded. */
+/** The beginning of bytes that are not JSON, decoded as far as possible. */
 export function renderBytes(bytes: Buffer, range: ByteRange): ReadableText {
   const end = range.at + Math.min(range.length, MAX_SHOWN_CHARS);
   const isCut = range.length > MAX_SHOWN_CHARS;
   const readable = hideBase64(bytes.toString("utf8", range.at, end));
-  // A cut inside a character leaves replacement characters behind it.
+  // A cut inside a character leaves replacement characters at the end.
   const text = isCut ? `${readable.text.replace(/\ufffd{1,3}$/, "")}…` : readable.text;
   return { text, hiddenBytes: readable.hiddenBytes };
 }

@@ -1,2 +1,4 @@
-/** An object that is still being filled in: members named one by one, so that what is absent stays absent without an object more for each. */
+/**
+ * An object that is still being filled in: members are set one by one, so that absent ones stay absent without an extra object for each.
+ */
 export type Writable<T> = { -readonly [K in keyof T]: T[K] };
