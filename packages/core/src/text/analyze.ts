@@ -1,10 +1,10 @@
 /**
  * Turns a text into the terms of the full-text index. The index stores two columns of space-joined terms and splits them at spaces only;
- * every rule about what a word is lives here and in `scan.ts`, the same for indexing and for questions and for every backend.
+ * all rules about what a word is are here and in `scan.ts`, the same for indexing, questions and every backend.
  *
- * `words` holds, in text order, stems, pieces of identifiers and single glyphs, so that phrases and parts of identifiers are found as runs
- * of words. `idents` holds identifiers whole, in plain letters, each once. A term contains letters, digits, marks, emoji and `_ - . / @` only.
- * Beside the terms, the words are collected as the text spells them, for regular expressions (`spelled-words.ts`).
+ * `words` has, in text order, stems, pieces of identifiers and single glyphs, so that phrases and parts of identifiers are found as runs of
+ * words. `idents` has whole identifiers, in plain letters, each once. A term contains only letters, digits, marks, emoji and `_ - . / @`.
+ * Besides the terms, the words are collected as the text spells them, for regular expressions (`spelled-words.ts`).
  */
 
 import { ByteWriter } from "./byte-writer.ts";
@@ -18,10 +18,10 @@ import { stem } from "./stem.ts";
 import { addToHash, copyUnits, HASH_SEED, hashUnits } from "./word-units.ts";
 import { WordTable } from "./word-table.ts";
 
-/** Changes whenever the same text would give other terms: an index built with another version has to be rebuilt. */
+/** Changes whenever the same text would give different terms: an index built with another version has to be rebuilt. */
 export const ANALYSIS_VERSION = 1;
 
-/** The FTS5 `tokenize` option that keeps the terms made here whole: only spaces separate. */
+/** The FTS5 `tokenize` option that keeps these terms whole: only spaces separate. */
 export const FTS_TOKENIZE = "ascii tokenchars '_-./@'";
 
 /** The two columns in UTF-8, as they are stored. */
@@ -30,25 +30,25 @@ export interface IndexTerms {
   readonly idents: Uint8Array;
 }
 
-/** Gives the terms of a message; what its text spells goes into the spelling. */
+/** Returns the terms of a message; its spelled words are added to the spelling. */
 export type ReadTerms = (spelling: SpelledSink | null) => IndexTerms;
 
 /** Decimals and times: logs and tables are full of them, and their pieces in `words` find them just as well. */
 const NUMERIC = /^(?:[+-]?\d+(?:[.:]\d+)?z?|\d{4}-\d\d-\d\d(?:t\d\d)?)$/;
 
-/** ASCII that no term may contain: the index would split there. Plain letters can bring it in (㈱ becomes "(株)"). */
+/** ASCII that no term may contain: the index would split there. Plain letters can introduce it (㈱ becomes "(株)"). */
 // oxlint-disable-next-line no-control-regex -- the control characters are among them
 const FOREIGN = /[\u0000-\u002c\u003a-\u003f\u005b-\u005e\u0060\u007b-\u007f]/g;
-/** "go-git's" speaks of "go-git". */
+/** "go-git's" refers to "go-git". */
 const CONTRACTION = /['’ʼ]\p{L}{0,2}$/u;
 
-/** Texts repeat their words, so what is known of one is remembered. */
+/** Texts repeat their words, so the results are cached. */
 const knownWords = new WordTable(2_000_000);
 const knownGlyphs = new WordTable(500_000);
-/** Identifiers and runs, by what the index and the spelling know them by. They repeat within a conversation and hardly beyond. */
+/** Identifiers and runs, by their form in the index and the spelling. They repeat within a conversation and hardly beyond. */
 const knownWholes = new WordTable(500_000);
 
-/** The index term of a word as it stands in the text. */
+/** The index term of a word as the text writes it. */
 export function termOfWord(word: string): string {
   const units = copyUnits(word);
   const hash = hashUnits(units, 0, word.length);
@@ -61,14 +61,14 @@ function learnWord(word: string, units: Uint16Array, start: number, hash: number
   return knownWords.add(units, [start, start + word.length], hash, { term, spelled: word.toLowerCase() });
 }
 
-/** What most identifiers are made of, and what their plain form is: small letters. 0 for every other unit. */
+/** The characters of most identifiers, and their plain form: lower case. 0 for every other unit. */
 const plainFolds = new Uint8Array(0x10000);
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./@-")
   plainFolds[character.charCodeAt(0)] = character.toLowerCase().charCodeAt(0);
 
 const PLAIN_IDENTIFIER = /^[A-Za-z0-9_./@-]+$/;
 
-/** The index term of an identifier as a whole. */
+/** The index term of a whole identifier. */
 export function termOfIdentifier(identifier: string): string {
   if (PLAIN_IDENTIFIER.test(identifier)) return identifier.toLowerCase();
   return toPlainWord(identifier.replace(CONTRACTION, "")).replaceAll("\\", "/").replaceAll(FOREIGN, "");
@@ -91,12 +91,12 @@ export function analyzeForIndex(
 export const decodeTerms = (terms: Uint8Array): string =>
   Buffer.from(terms.buffer, terms.byteOffset, terms.byteLength).toString();
 
-/** The same in bytes, for whoever stores the terms or hands them on. */
+/** The same in bytes, for callers that store the terms or pass them on. */
 export function encodeForIndex(text: string, spelling: SpelledSink | null = null): IndexTerms {
   return reader.read(text, spelling);
 }
 
-/** Without the space behind the last term. */
+/** Without the space after the last term. */
 const withoutLast = (terms: Buffer, start: number, end: number): Uint8Array =>
   terms.subarray(start, Math.max(start, end - 1));
 
@@ -104,7 +104,7 @@ const KEPT_BYTES = 1 << 16;
 const NO_UNITS = new Uint16Array(0);
 let texts = 0;
 
-/** Writes the terms of one text after the other. There is one, so that nothing need be made for a text but its terms. */
+/** Writes the terms of one text after the other. A single instance, so that only the terms are allocated for each text. */
 class TermReader implements ScanSink {
   readonly #terms = new ByteWriter(KEPT_BYTES);
   /** Records of the identifiers, each once. */
@@ -113,7 +113,7 @@ class TermReader implements ScanSink {
   #text = "";
   #units = NO_UNITS;
   #spelling: SpelledSink | null = null;
-  /** What was made plain last: an identifier is mostly a run as well. */
+  /** What was made plain last: an identifier is usually a run as well. */
   #plainStart = 0;
   #plainEnd = 0;
   #plain = 0;
@@ -130,7 +130,7 @@ class TermReader implements ScanSink {
     return { words: withoutLast(bytes, 0, wordsEnd), idents: withoutLast(bytes, wordsEnd, bytes.length) };
   }
 
-  /** Of what was read last nothing stays. */
+  /** Resets the state of the previous text. */
   #begin(text: string, units: Uint16Array<ArrayBuffer>, spelling: SpelledSink | null): void {
     texts = (texts + 1) | 0;
     this.#text = text;
@@ -180,7 +180,7 @@ class TermReader implements ScanSink {
     return knownGlyphs.add(this.#units, [start, end], hash, { term, spelled: "" });
   }
 
-  /** The record of what is plain, which is made plain here without making a string; 0 for what is not. */
+  /** The record of a plain identifier, which is folded here without making a string; 0 for others. */
   #findPlain(start: number, end: number): number {
     if (start !== this.#plainStart || end !== this.#plainEnd) {
       this.#plain = this.#foldPlain(start, end);
@@ -211,11 +211,11 @@ class TermReader implements ScanSink {
   }
 }
 
-/** Nothing plain is numeric without it. */
+/** Nothing plain is numeric unless it starts with a digit. */
 const startsWithDigit = (units: Uint16Array): boolean =>
   (units[0] as number) >= 0x30 && (units[0] as number) <= 0x39;
 
-/** The record of an identifier as the index knows it, or of a run as the spelling does. */
+/** The record of an identifier in its index form, or of a run in its spelled form. */
 function findWhole(whole: string): number {
   const units = copyUnits(whole);
   const hash = hashUnits(units, 0, whole.length);

@@ -1,6 +1,6 @@
 /**
- * Takes a question apart into clues, each with its weight, for the ranking in `recall/rank.ts`, which needs to know what was found
- * where. Nothing typed is ever an operator: a clue is a value (`clue.ts`).
+ * Splits a question into clues, each with its weight, for the ranking in `recall/rank.ts`, which needs to know what was found where.
+ * Nothing typed is ever an operator: a clue is a value (`clue.ts`).
  */
 
 import { nameClue } from "./clue.ts";
@@ -12,19 +12,19 @@ import { STOP_GLYPHS } from "./vocabulary.ts";
 /** One thing that a question asks for. */
 export interface QueryClue {
   readonly sought: TextClue;
-  /** How much finding it counts, against 1 for a plain word. */
+  /** The weight of a match, compared with 1 for a plain word. */
   readonly weight: number;
-  /** Whether a document needs it to hold all that was asked for. */
+  /** Whether a document needs it to match everything asked for. */
   readonly required: boolean;
-  /** Whether it also speaks for the messages around the one it stands in. Single glyphs are too common for that. */
+  /** Whether it also counts for the messages around the one that contains it. Single glyphs are too common for that. */
   readonly spreads: boolean;
 }
 
-/** Weights of what is not a plain word. Doubling or halving one of them moved recall@10 of no measured set by more than .02. */
+/** Weights of clues other than plain words. Doubling or halving one of them changed recall@10 of no measured set by more than .02. */
 const PHRASE_WEIGHT = 2;
 const EXACT_IDENT_WEIGHT = 1;
 const PIECE_WEIGHT = 0.2;
-/** A word that only asks tells little; with half or twice as much recall@10 stayed the same. */
+/** A word that only asks says little; with half or twice the weight recall@10 stayed the same. */
 const ASKING_WEIGHT = 0.2;
 const NEAR_WEIGHT = 0.3;
 const NEAR_DISTANCE = 3;
@@ -46,7 +46,7 @@ function formsOf(term: QueryTerm): TermForm[] {
   return term.unescaped === undefined ? [term] : [term, term.unescaped];
 }
 
-/** The term as a whole: as a phrase or as an identifier, in each of its forms. */
+/** The whole term: as a phrase or as an identifier, in each of its forms. */
 function findWhole(term: QueryTerm): TextClue[] {
   if (term.isPrefix) return [{ kind: "prefix", words: term.words }];
   return formsOf(term).flatMap(({ words, ident }) =>
@@ -106,7 +106,7 @@ function glyphClues(glyphs: readonly string[]): QueryClue[] {
   ];
 }
 
-/** Terms that stand side by side in the question and in the text belong together. */
+/** Terms that are adjacent both in the question and in the text belong together. */
 function nearClues(terms: readonly QueryTerm[]): QueryClue[] {
   const clues: QueryClue[] = [];
   const spelled = terms.filter(({ kind }) => kind !== "glyphs");
@@ -120,7 +120,7 @@ function nearClues(terms: readonly QueryTerm[]): QueryClue[] {
   return clues;
 }
 
-/** What to look for, each thing once; a thing that is asked for twice keeps its higher weight. */
+/** What to look for, each thing once; a thing that occurs twice keeps its higher weight. */
 export function buildClues(query: Query): QueryClue[] {
   const clues = [
     ...query.phrases.flatMap(phraseClues),
@@ -145,11 +145,11 @@ function mergeClues(one: QueryClue, other: QueryClue): QueryClue {
   };
 }
 
-/** Somebody whom a question may name. */
+/** A person whom a question may name. */
 interface NameClue {
-  /** As one of the clues of the question: the name anywhere. */
+  /** As a clue of the question: the name anywhere. */
   readonly sought: TextClue;
-  /** The name at the beginning, where the speaker of a message stands. */
+  /** The name at the beginning, where the speaker of a message is. */
   readonly speaking: TextClue;
 }
 

@@ -1,11 +1,8 @@
-/**
- * Bytes one after the other, in a block that grows. What comes often and in small pieces is written here without making anything for a
- * piece.
- */
+/** Appends bytes to a block that grows. Frequent small pieces are written without allocating anything per piece. */
 
-/** The next block of a writer may well be a little longer than the one before. */
+/** A writer's next block may be a little longer than the previous one. */
 const SPARE_ROOM = 1.1;
-/** Long blocks have few different lengths, so that one can take the place in memory that another has left. */
+/** Long blocks have few different lengths, so that one can reuse the memory of another. */
 const STEP_BYTES = 64 * 1024;
 
 export class ByteWriter {
@@ -20,12 +17,12 @@ export class ByteWriter {
     return this.#length;
   }
 
-  /** Where the bytes are. It is another one after the block has grown. */
+  /** The block with the bytes. It is replaced when it grows. */
   get block(): Buffer<ArrayBuffer> {
     return this.#block;
   }
 
-  /** Says how many bytes were written. */
+  /** Returns how many bytes were written. */
   write(bytes: Uint8Array): number {
     this.#makeRoom(bytes.byteLength);
     this.#block.set(bytes, this.#length);
@@ -33,7 +30,7 @@ export class ByteWriter {
     return bytes.byteLength;
   }
 
-  /** For a few bytes out of many, and one behind them: a view of them would cost more than they do. */
+  /** For a few bytes out of many, followed by one more: a view of them would cost more than copying. */
   writeRange(bytes: Uint8Array, start: number, end: number, last: number): void {
     if (this.#length + end - start >= this.#block.byteLength) this.#makeRoom(end - start + 1);
     const block = this.#block;
@@ -48,7 +45,7 @@ export class ByteWriter {
     return this.#block.subarray(0, this.#length);
   }
 
-  /** Gives the block away, and begins another with about as much room as was needed. */
+  /** Releases the block to the caller, and starts another of about the size that was needed. */
   release(): Buffer<ArrayBuffer> {
     const written = this.finish();
     this.#block = allocate(Math.ceil(this.#length * SPARE_ROOM));
@@ -56,7 +53,7 @@ export class ByteWriter {
     return written;
   }
 
-  /** Begins again. A block that has grown beyond `keptBytes` is let go. */
+  /** Starts over. A block that has grown beyond `keptBytes` is dropped. */
   clear(keptBytes = Infinity): void {
     this.#length = 0;
     if (this.#block.byteLength > keptBytes) this.#block = Buffer.allocUnsafeSlow(keptBytes);

@@ -1,11 +1,11 @@
 /**
- * What kind of character stands at a place in a text (`text/text-units.ts`), as far as finding words is concerned. ASCII comes from a table made at
- * load; everything else is decided once per character from its Unicode properties and remembered, so scanning stays fast.
+ * The kind of the character at a place in a text (`text/text-units.ts`), as needed to find words. ASCII comes from a table made at load;
+ * everything else is decided once per character from its Unicode properties and cached, so scanning stays fast.
  */
 
 /** Separates words: spaces, most punctuation, symbols, controls, lone surrogates. */
 const BREAK = 0;
-/** A letter that is not upper case, of a script that writes spaces between words. */
+/** A letter that is not upper case, in a script with spaces between words. */
 export const LOWER = 1;
 /** An upper-case letter. */
 export const UPPER = 2;
@@ -13,7 +13,7 @@ export const UPPER = 2;
 export const DIGIT = 3;
 /** The underscore, which belongs to an identifier but not to its pieces. */
 export const UNDERSCORE = 4;
-/** Joins the parts of a path, address, version or compound when it stands between two word characters. */
+/** Joins the parts of a path, address, version or compound when it is between two word characters. */
 export const JOINER = 5;
 /** The apostrophes of "don't". */
 export const APOSTROPHE = 6;
@@ -51,7 +51,7 @@ function kindOfCodePoint(character: string): number {
   return /^\p{Extended_Pictographic}$/u.test(character) && character > "\u203c" ? GLYPH : BREAK;
 }
 
-/** The kind of the character at `at`. For a character of two units ask {@link unitsAt} how far to step. */
+/** The kind of the character at `at`. For a character of two units, {@link unitsAt} says how far to step. */
 export function kindAt(units: Uint16Array, at: number): number {
   const unit = units[at] as number;
   const known = kinds[unit] as number;

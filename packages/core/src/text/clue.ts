@@ -1,23 +1,23 @@
 /**
- * A clue: one thing to look for in the terms of a text (`analyze.ts`), as a value that every text index can read, and the rule when a
- * text holds it. An index answers clues in its own way and finds exactly the documents for which {@link holdsClue} is true.
+ * A clue: one thing to look for in the terms of a text (`analyze.ts`), as a value that every text index can read, and the rule for when a
+ * text matches it. An index evaluates clues in its own way and finds exactly the documents for which {@link holdsClue} is true.
  */
 import { decodeTerms, encodeForIndex } from "./analyze.ts";
 
 export type TextClue =
   /** Words that follow each other; a single word is a phrase of one. */
   | { readonly kind: "phrase"; readonly words: readonly string[] }
-  /** The same, but of the last word only the beginning. */
+  /** The same, but only the beginning of the last word. */
   | { readonly kind: "prefix"; readonly words: readonly string[] }
   /** The word a text begins with: where people talk, the name of the speaker. */
   | { readonly kind: "first"; readonly word: string }
   /** An identifier as a whole. */
   | { readonly kind: "identifier"; readonly identifier: string }
-  /** Two words in any order with at most so many others between them. */
+  /** Two words in any order with at most this many others between them. */
   | { readonly kind: "near"; readonly words: readonly [string, string]; readonly between: number }
   | { readonly kind: "any" | "all"; readonly of: readonly TextClue[] };
 
-/** The same for clues that look for the same thing. */
+/** The same string for clues that look for the same thing. */
 export const nameClue = (clue: TextClue): string => JSON.stringify(clue);
 
 /** A text as the index sees it. */

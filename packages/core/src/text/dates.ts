@@ -1,9 +1,9 @@
 /**
- * Days, months and years named in a question ("on 3 May", "in June 2023", "10.01.2024", "2024年4月1日"). Messages carry the time they were
- * written, so a named date says where to look even when no message spells it out. Reads absolute dates only; needs no clock. Pure.
+ * Days, months and years named in a question ("on 3 May", "in June 2023", "10.01.2024", "2024年4月1日"). Messages have a time, so a named date
+ * says where to look even if no message spells it out. Reads absolute dates only; needs no clock. Pure.
  */
 
-/** A date as far as it was named. `month` is 1–12. At least one of the three is there, and a day never without its month. */
+/** A date as far as it was named. `month` is 1–12. At least one of the three is present, and a day never without its month. */
 export interface NamedDate {
   readonly year?: number;
   readonly month?: number;
@@ -38,13 +38,13 @@ const YEAR = "((?:19|20)\\d{2})";
 
 interface Form {
   readonly pattern: RegExp;
-  /** Which group holds what; 0 for nothing. */
+  /** Which group has which field; 0 for none. */
   readonly year: number;
   readonly month: number;
   readonly day: number;
 }
 
-/** From the most telling form to the least; what one form has read is blanked before the next looks. */
+/** From the most specific form to the least; what one form has matched is blanked before the next is tried. */
 const FORMS: readonly Form[] = [
   { pattern: /((?:19|20)\d{2})[-/.年]\s?(\d{1,2})[-/.月]\s?(\d{1,2})(?!\d)/g, year: 1, month: 2, day: 3 },
   { pattern: /((?:19|20)\d{2})年\s?(\d{1,2})月/g, year: 1, month: 2, day: 0 },
@@ -94,7 +94,7 @@ function readForm(form: Form, groups: readonly (string | undefined)[]): NamedDat
   };
 }
 
-/** The dates named in a text, in the order of how telling their form is. */
+/** The dates named in a text, the most specific form first. */
 export function findDates(text: string): NamedDate[] {
   const dates: NamedDate[] = [];
   let rest = text;
@@ -109,7 +109,7 @@ export function findDates(text: string): NamedDate[] {
   return dates;
 }
 
-/** Whether a moment (ms, UTC) lies where someone would write about the date: within it, or within days of a named day. */
+/** Whether a time (ms, UTC) is one at which someone would write about the date: within it, or within days of a named day. */
 export function isNearDate(date: NamedDate, timeMs: number): boolean {
   if (date.day === undefined || date.month === undefined) return isWithin(date, new Date(timeMs));
   const year = date.year ?? nearestYear(date.month, timeMs);
@@ -122,7 +122,7 @@ function isWithin(date: NamedDate, time: Date): boolean {
   return sameYear && (date.month === undefined || time.getUTCMonth() + 1 === date.month);
 }
 
-/** The year that brings a month closest to a moment: 30 December is two days before 1 January. */
+/** The year that brings a month closest to a time: 30 December is two days before 1 January. */
 function nearestYear(month: number, timeMs: number): number {
   const time = new Date(timeMs);
   const apart = month - (time.getUTCMonth() + 1);

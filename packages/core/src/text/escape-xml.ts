@@ -1,13 +1,13 @@
 /**
- * Text from the archive inside a frame of ours, such as `<summary>` or `<recall>`: only the engine can close the frame, because no text in
- * it can begin a tag.
+ * Text from the archive inside a generated frame, such as `<summary>` or `<recall>`: only the engine can close the frame, because no text
+ * in it can begin a tag.
  */
 const XML_ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** Escapes markup for the value of an attribute; characters that XML cannot hold become the replacement character. */
+/** Escapes markup for the value of an attribute; characters that XML cannot represent become the replacement character. */
 export const escapeXml = (text: string): string => escapeMarks(text, /[&<>"]/g);
 
-/** For what stands between tags: quotes and arrows are plain there, which costs less room and reads as it was written. */
+/** For text between tags: quotes and arrows are plain there, which takes less room and reads as written. */
 export const escapeXmlText = (text: string): string => escapeMarks(text, /[&<]|(?<=\]\])>/g);
 
 function escapeMarks(text: string, marks: RegExp): string {

@@ -1,4 +1,4 @@
-/** The text analysis of the engine: one door to words, questions, snippets and the literals of a regex. Pure; knows no store. */
+/** The engine's text analysis: the entry point for words, questions, snippets and the literals of a regex. Pure; knows no store. */
 
 export { ANALYSIS_VERSION, FTS_TOKENIZE, analyzeForIndex, decodeTerms, encodeForIndex } from "./analyze.ts";
 export type { IndexTerms, ReadTerms } from "./analyze.ts";

@@ -1,4 +1,4 @@
-/** JSON objects, told from everything else that JSON can hold. */
+/** Distinguishes JSON objects from other JSON values. */
 
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -7,18 +7,18 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The object a text is as JSON; null for other JSON and for what is none. */
+/** Parses a text as a JSON object; null for other JSON and for invalid JSON. */
 export function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : null;
   } catch {
-    // Null says it: the callers know what was expected.
+    // Null is enough: the callers know what was expected.
     return null;
   }
 }
 
-/** The members that have a value: hosts, headers, statements and schemas tell one that is absent from one that is undefined. */
+/** The members that have a value: hosts, headers, statements and schemas distinguish absent from undefined. */
 export function given<Members extends object>(
   members: Members,
 ): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {

@@ -1,9 +1,9 @@
 /**
- * What the index can tell about a literal of a regular expression. A text that contains the literal holds its words in a row, unless the
- * first or the last of them is only a part of a word there (`great_really` in `ingreat_really`), or base64 swallowed them. The first is
- * a doubt that spelled words settle (`spelled-words.ts`), the second makes a text opaque.
+ * What the index can say about a literal of a regular expression. A text that contains the literal has its words in a row, unless the first
+ * or the last of them is only part of a word there (`great_really` in `ingreat_really`), or base64 hid them. The first is a doubt that
+ * spelled words resolve (`spelled-words.ts`), the second makes a text opaque.
  *
- * Invariant: a text that contains the literal holds the clue, or one of the doubts applies to its spelling, or its spelling is opaque.
+ * Invariant: a text that contains the literal matches the clue, or one of the doubts applies to its spelling, or its spelling is opaque.
  */
 import type { TextClue } from "./clue.ts";
 import { wordsOf } from "./query.ts";
@@ -16,11 +16,11 @@ export interface LiteralClue {
 
 /** Shorter words, and those without a letter, are not always spelled. */
 const isSpelled = (letters: string): boolean => letters.length >= 3 && /[A-Za-z]/.test(letters);
-/** Apostrophes are read over in some words, and what is not ASCII may belong to the word beside it. */
+/** Apostrophes are skipped in some words, and non-ASCII characters may belong to the adjacent word. */
 const PLAIN_STRETCH = /[\0-&(-\x7f]+/g;
-/** Longer words might be judged as base64 here and not in the text. */
+/** Longer words might count as base64 here and not in the text. */
 const MAX_RUN = 59;
-/** What may follow a word and change how it is cut: `don't` has the word `do`, `URLs_` the words `ur` and `ls`. */
+/** What may follow a word and change how it is split: `don't` has the word `do`, `URLs_` the words `ur` and `ls`. */
 const ENDINGS = ["", "'t", "_"];
 
 /** The clue of the longest plain stretch of a literal; null when nothing in it is certain. */
@@ -38,7 +38,7 @@ export function readLiteralClue(literal: string): LiteralClue | null {
 
 interface Stretch {
   readonly text: string;
-  /** Whether the literal begins and ends here, so that the text may go on with anything. */
+  /** Whether the literal begins and ends here, so that the text may continue with anything. */
   readonly isOpenBefore: boolean;
   readonly isOpenBehind: boolean;
 }
@@ -64,7 +64,7 @@ function readOpenEnd(text: string, before: readonly SpellingDoubt[]): LiteralClu
     );
   const isNumber = /^\d+$/.test(last) && !MAY_BE_LINE_NUMBER.test(text);
   const words = isNumber ? wordsOf(text) : [];
-  // A number is never cut and has no stem, so whatever follows it in its word, the word begins with it.
+  // A number is never split and has no stem, so whatever follows it in its word, the word begins with it.
   return words.at(-1) === last
     ? { clue: { kind: "prefix", words }, doubts: before }
     : toClue([dropLast(text)], before);

@@ -1,6 +1,6 @@
 /**
- * Where a text answers a question: the places to highlight, and what a snippet is cut around. Uses the same scanner and the same terms as
- * the index, so that whatever the index found can be shown.
+ * Where a text matches a question: the ranges to highlight, and what a snippet is cut around. Uses the same scanner and terms as the index,
+ * so that whatever the index found can be shown.
  */
 
 import { termOfIdentifier, termOfWord } from "./analyze.ts";
@@ -15,10 +15,10 @@ export interface TextRange {
   readonly end: number;
 }
 
-/** A range that matches, and the number of the asked thing it matches. */
+/** A matching range, and the index of the query item it matches. */
 export interface TermMatch extends TextRange {
   readonly asked: number;
-  /** False for a mere piece of what was asked. */
+  /** False for a mere piece of a query item. */
   readonly whole: boolean;
 }
 
@@ -113,7 +113,7 @@ function endOfPhrase(found: readonly Found[], at: number, words: readonly string
   return found[at + words.length - 1];
 }
 
-/** Pieces of an identifier are shown only where the identifier is nowhere found whole. */
+/** Pieces of an identifier are shown only if the whole identifier is found nowhere. */
 function dropPieces(matches: readonly TermMatch[]): TermMatch[] {
   const wholes = new Set(matches.filter(({ whole }) => whole).map(({ asked }) => asked));
   return matches.filter(({ whole, asked }) => whole || !wholes.has(asked));
@@ -136,8 +136,8 @@ export function findMatches(text: string, query: Query): TextRange[] {
 }
 
 /**
- * How much of what was asked for stands in `text` exactly as typed, capitals included: 1 for all identifiers, 0 for none
- * or when none was asked for. The index ignores case, so this tells `CHECKPOINT_ID` from `checkpointId` among documents found.
+ * How many of the identifiers asked for `text` contains exactly as typed, capitals included: 1 for all, 0 for none or when none was asked
+ * for. The index ignores case, so this distinguishes `CHECKPOINT_ID` from `checkpointId` among the documents found.
  */
 export function verbatimShare(text: string, query: Query): number {
   const exact = query.terms.filter(({ kind }) => kind === "identifier").map((term) => term.text);

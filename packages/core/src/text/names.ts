@@ -1,6 +1,6 @@
 /**
- * Names that a text mentions: files, functions, fields. Told by their shape alone, as code spells them; words of prose are none. Used where
- * a text is left out and a line says what it is about.
+ * Names that a text mentions: files, functions, fields. Recognised by their shape alone, as code spells them; words of prose do not count.
+ * Used where a text is omitted and a line says what it is about.
  */
 
 const TOKEN = /[\w./-]+/g;
@@ -9,10 +9,10 @@ const MAX_LENGTH = 48;
 const FILE =
   /\w\.(?:[cm]?[jt]sx?|py|go|rs|java|kt|rb|php|cc?|h|cpp|cs|swift|mdx?|jsonl?|ya?ml|toml|sh|sql|html?|css)$/;
 const CODE = /^[a-z]{2,}(?:[A-Z][a-z0-9]+)+$|^(?:[A-Z][a-z0-9]+){2,}$|^[A-Za-z]{2,}(?:_[A-Za-z0-9]+)+$/;
-/** Beyond this a text is known well enough, and every context would pay for reading on. */
+/** This much is enough to describe a text, and every context would pay for reading more. */
 const MAX_READ = 4_000;
 
-/** The names of a text, the most frequent first, among equals in order of appearance. */
+/** The names in a text, the most frequent first, ties in order of appearance. */
 export function listNames(text: string): string[] {
   const counts = new Map<string, number>();
   for (const [found] of text.slice(0, MAX_READ).matchAll(TOKEN)) {

@@ -1,6 +1,4 @@
-/**
- * Finds the known word that a misspelt one most likely stood for, so that a refusal can name it. Pure.
- */
+/** Finds the known word that was most likely meant by a misspelt one, so that an error can suggest it. Pure. */
 
 /** The closest candidate, ignoring case, or null when nothing is close enough to be worth suggesting. */
 export function findNearest(word: string, candidates: Iterable<string>): string | null {

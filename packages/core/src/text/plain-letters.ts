@@ -1,6 +1,6 @@
 /**
- * Plain letters: two spellings that a person takes for the same word become the same string. Case and diacritics go, full-width and
- * styled letters become plain ones. Doing it twice changes nothing more, and an empty text stays the only empty one.
+ * Plain letters: two spellings that a person reads as the same word become the same string. Case and diacritics are removed, full-width and
+ * styled letters become plain ones. Idempotent, and only an empty text becomes empty.
  */
 
 // oxlint-disable-next-line no-control-regex -- the whole ASCII range is meant

@@ -1,6 +1,6 @@
 /**
- * Reads a question as a person or an agent typed it: what it asks for, which words of it are empty, what is quoted, which dates it names,
- * and whether it is several questions. Nothing typed is ever syntax but quotes; every other character only separates or belongs to a term.
+ * Reads a question as a person or an agent typed it: what it asks for, its stop words, quoted phrases, the dates it names, and whether it
+ * is several questions. Only quotes are syntax; every other character only separates or belongs to a term.
  */
 
 import { termOfIdentifier, termOfWord } from "./analyze.ts";
@@ -33,11 +33,11 @@ export interface QueryTerm extends TermForm {
   readonly kind: "word" | "identifier" | "glyphs";
   /** As typed. */
   readonly text: string;
-  /** True for a word that says how to answer, not what about ("kind", "mentioned", "summary"). */
+  /** True for a word about the form of the answer, not its subject ("kind", "mentioned", "summary"). */
   readonly isAsking?: true;
-  /** True for the beginning of a hash: people name a commit by its first letters. */
+  /** True for the beginning of a hash: people name a commit by its first characters. */
   readonly isPrefix?: true;
-  /** The identifier without its first letter, where that may be the t or n of an escaped `\t` or `\n` it was copied with. */
+  /** The identifier without its first letter, if that may be the t or n of an escaped `\t` or `\n` copied with it. */
   readonly unescaped?: TermForm;
 }
 
@@ -48,22 +48,22 @@ export interface Query {
   readonly terms: readonly QueryTerm[];
   /** Quoted phrases, as the words they must match in order. */
   readonly phrases: readonly (readonly string[])[];
-  /** A question's words need not all stand in its answer; those of a pasted line or a list of keywords do. */
+  /** The answer to a question need not contain all its words; a match for a pasted line or a list of keywords does. */
   readonly isQuestion: boolean;
   readonly dates: readonly NamedDate[];
   /** It asks for what the asker said or did ("which book did I mention?"). */
   readonly isAboutAsker: boolean;
-  /** The single questions when several are asked at once, otherwise empty. Each has no parts of its own. */
+  /** The single questions when several are asked at once, otherwise empty. These have no parts themselves. */
   readonly parts: readonly Query[];
 }
 
-/** More than this is a pasted text, not a question; the query stays fast, and the terms kept are plenty to find it. */
+/** More than this is a pasted text, not a question; the query stays fast, and these terms are enough to find it. */
 const MAX_TERMS = 64;
 const QUOTED = /"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』|«([^»]+)»/g;
 const SHORT_HASH = /^(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}$/;
 /** Longer questions are pasted texts; their beginning is enough to find them, and reading stays fast. */
 const MAX_QUESTION_CHARS = 8000;
-/** Ends of sentences that tell something before a question is asked. */
+/** Ends of sentences that precede a question. */
 const SENTENCE_END = /[.!;]\s+|[。！；\n]/;
 
 interface Lexeme {
@@ -172,7 +172,7 @@ function unescape(typed: string): TermForm | undefined {
   return words.length > 0 ? { words, ident: termOfIdentifier(bare) } : undefined;
 }
 
-/** The language most of the stop words belong to; English when none or several do. */
+/** The language of most of the stop words; English when none or several qualify. */
 function languageOf(terms: readonly QueryTerm[]): string {
   let best = "en";
   let most = 0;
@@ -198,7 +198,7 @@ function uniqueTerms(terms: readonly QueryTerm[]): QueryTerm[] {
   return [...new Map(terms.map((term) => [`${term.ident}\n${term.words.join(" ")}`, term])).values()];
 }
 
-/** Asked with a mark, with a question word of a script without spaces, or opened by a word that carries no content ("how", "did", "tell"). */
+/** Has a question mark or a question word of a script without spaces, or begins with a word without content ("how", "did", "tell"). */
 function looksLikeQuestion(
   text: string,
   terms: readonly QueryTerm[],
@@ -259,7 +259,7 @@ export function analyzeQuery(text: string): Query {
   return { ...analyzePart(question), text, parts: parts.length > 1 ? parts : [] };
 }
 
-/** The questions in a text, each without what is told before it. What follows the last question mark asks nothing. */
+/** The questions in a text, each without the sentences before it. Text after the last question mark is not a question. */
 function splitQuestions(text: string): string[] {
   const marked = text.split(/[?？]/).slice(0, -1);
   return marked.map((part) => `${part.trim().split(SENTENCE_END).at(-1) ?? part}?`);
@@ -267,7 +267,7 @@ function splitQuestions(text: string): string[] {
 
 const segmenter = new Intl.Segmenter("zh", { granularity: "word" });
 
-/** Words of adjacent glyphs, each as its glyphs, without those that are grammar only. */
+/** Words of adjacent glyphs, each as its glyphs, without purely grammatical ones. */
 export function segmentGlyphs(glyphs: readonly string[]): string[][] {
   const words = [...segmenter.segment(glyphs.join(""))].map(({ segment }) => wordsOf(segment));
   const content = words.filter((word) => word.length > 0 && !word.every((glyph) => STOP_GLYPHS.has(glyph)));

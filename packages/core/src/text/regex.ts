@@ -1,12 +1,12 @@
 /**
- * What can be told about a regular expression without running it: whether a question is meant as one, and which strings every match must
- * contain, so that a search can skip texts without them. Conservative: whatever is optional, repeated from zero, an alternative or not
- * understood gives nothing; a literal given is certain. Whoever uses the literals ignores case when the expression does.
+ * What is known about a regular expression without running it: whether a question is meant as one, and which strings every match must
+ * contain, so that a search can skip texts without them. Conservative: anything optional, repeated from zero, an alternative or not
+ * understood gives nothing; a returned literal is certain. The caller ignores the case of literals when the expression does.
  */
 
-/** Escapes that stand for one certain character. */
+/** Escapes for one certain character. */
 const CONTROL_ESCAPES: Record<string, string> = { n: "\n", t: "\t", r: "\r", f: "\f", v: "\v" };
-/** Escaped letters and digits that stand for a class, a place, a reference or a property. */
+/** Escaped letters and digits that denote a class, an assertion, a reference or a property. */
 const OPEN_ESCAPE = /[dDwWsSbBpPkxuc0-9]/;
 
 /** Reads a pattern and collects the runs of certain characters. */
@@ -77,7 +77,7 @@ class LiteralReader {
     this.#at += opening.length;
     const inner = this.#readAlternatives();
     this.#at++;
-    // What a look-around sees is not part of the match, or must not be there; a group with its own flags may ignore case.
+    // What a look-around sees is not part of the match, or must be absent; a group with its own flags may ignore case.
     return /[=!]$|^\?[a-z-]+:/.test(opening) ? [] : inner;
   }
 
@@ -94,7 +94,7 @@ class LiteralReader {
     const control = CONTROL_ESCAPES[letter];
     if (control !== undefined) return { character: control, inner: [] };
     if (!OPEN_ESCAPE.test(letter)) return { character: letter, inner: [] };
-    // The rest of \u0041, \x41, \k<name>, \p{…} or \12 belongs to the escape and is certain of nothing here.
+    // The rest of \u0041, \x41, \k<name>, \p{…} or \12 belongs to the escape and gives no certain literal here.
     const rest =
       /^(?:\{[^}]*\}|<[^>]*>)/.exec(this.#pattern.slice(this.#at))?.[0].length ??
       lengthOfCode(letter, this.#pattern, this.#at);
@@ -149,10 +149,10 @@ const REGEX_SIGNS = [
   /\)[*+?]|\w\{\d+(?:,\d*)?\}/,
 ];
 
-/** Longer ones are refused as expressions, and take long to look at. */
+/** Longer ones are refused as expressions, and take long to check. */
 export const MAX_PATTERN_CHARS = 500;
 
-/** Whether a full-text question is written like a regular expression, so that the answer can point to the other mode. */
+/** Whether a full-text question is written like a regular expression, so that the result can point to the other mode. */
 export function looksLikeRegex(text: string): boolean {
   return text.length <= MAX_PATTERN_CHARS && REGEX_SIGNS.some((sign) => sign.test(text));
 }

@@ -1,12 +1,12 @@
 /**
- * Finds the searchable pieces of a text with their places. One scanner serves indexing, questions and highlighting, so that what is
- * indexed, asked and shown can never disagree.
+ * Finds the searchable pieces of a text with their places. One scanner serves indexing, questions and highlighting, so that they can never
+ * disagree.
  *
- * A *chain* is a run of word characters, with joiners inside: `src/a/fooBar.ts`, `PROJ-42`, `don't`. It consists of *words*, the
- * pieces in order (`src a foo bar ts`), and may name *identifiers*, the wholes people copy and paste (the path, `fooBar.ts`, `fooBar`).
- * A *glyph* is one character of a script without spaces. Runs of base64 and data URLs yield nothing.
+ * A *chain* is a run of word characters, with joiners inside: `src/a/fooBar.ts`, `PROJ-42`, `don't`. It consists of *words*, the pieces in
+ * order (`src a foo bar ts`), and may name *identifiers*, the wholes people copy and paste (the path, `fooBar.ts`, `fooBar`). A *glyph* is
+ * one character of a script without spaces. Runs of base64 and data URLs yield nothing.
  *
- * Invariant: time is linear in the text, whatever the text is, and every range lies within it.
+ * Invariant: time is linear in the text, whatever the text is, and every range is within it.
  */
 
 import { returnUnits, takeUnits } from "./text-units.ts";
@@ -25,20 +25,20 @@ import {
 } from "./characters.ts";
 import { addToHash, HASH_SEED, hashUnits } from "./word-units.ts";
 
-/** Longer words and identifiers are cut or skipped: nobody types them, and each would be a term of its own. */
+/** Longer words and identifiers are cut or skipped: nobody types them, and each would be a separate term. */
 const MAX_TERM_LENGTH = 64;
 
 /** Receives the pieces in text order. Ranges are half-open, in UTF-16 units. */
 export interface ScanSink {
-  /** A word: one piece of a chain. `chain` counts chains, so that pieces of one chain can be told; `hash` is that of its units. */
+  /** A word: one piece of a chain. `chain` numbers chains, to identify pieces of the same chain; `hash` is that of its units. */
   word(start: number, end: number, chain: number, hash: number): void;
-  /** An identifier as a whole; it covers one or more of the words just given. */
+  /** A whole identifier; it covers one or more of the words just reported. */
   identifier(start: number, end: number, chain: number): void;
   /** One character that is searched for by itself. */
   glyph(start: number, end: number): void;
-  /** What stands together in the text though the words just given cut it: `fooBar`, `session2`, the `don` of `don't`. */
+  /** A run that the words just reported split: `fooBar`, `session2`, the `don` of `don't`. */
   run?(start: number, end: number): void;
-  /** A run of base64, of which no piece is given. */
+  /** A run of base64, no piece of which is reported. */
   payload?(start: number, end: number): void;
 }
 
@@ -49,14 +49,14 @@ export function scan(text: string, sink: ScanSink): void {
   returnUnits(units);
 }
 
-/** The same for whoever has the units of the text already. */
+/** The same for a caller that already has the units of the text. */
 export function scanUnits(text: TextUnits, sink: ScanSink): void {
   new Scanner(text, sink).run();
 }
 
 /** Base64 without line breaks, at least this long, is payload; 60 leaves room for a long identifier and catches wrapped lines. */
 const MIN_PAYLOAD_LENGTH = 60;
-/** With the one unit of base64 that may follow it a plain word is still too short to be payload. */
+/** A plain word is still too short to be payload, even with the one unit of base64 that may follow it. */
 const MAX_PLAIN_LENGTH = MIN_PAYLOAD_LENGTH - 1;
 
 const payloadUnits = new Uint8Array(128);
@@ -64,7 +64,7 @@ for (const character of "abcdefghijklmnopqrstuvwxyz") payloadUnits[character.cha
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZ") payloadUnits[character.charCodeAt(0)] = 2;
 for (const character of "0123456789+/_-") payloadUnits[character.charCodeAt(0)] = 3;
 
-/** 0 when the unit cannot belong to base64, otherwise its group: small letters, capitals, the rest. */
+/** 0 when the unit cannot be part of base64, otherwise its group: lower case, upper case, the rest. */
 function payloadGroup(unit: number): number {
   return unit < 128 ? (payloadUnits[unit] as number) : 0;
 }
@@ -73,9 +73,9 @@ function isWordKind(kind: number): boolean {
   return kind >= LOWER && kind <= UNDERSCORE;
 }
 
-/** Ends a plain word: ASCII that neither goes on with a chain nor belongs to base64, and what stands behind the text. */
+/** Ends a plain word: ASCII that neither continues a chain nor belongs to base64, and the units after the text. */
 const ENDS = 1;
-/** Ends a plain word if one of those follows: the full stop, and whatever else might go on with a chain. */
+/** Ends a plain word if followed by one of those: the full stop, and anything else that might continue a chain. */
 const ENDS_BEFORE_END = 2;
 const plainEnds = new Uint8Array(0x10000);
 for (const character of '\0 \t\n\r,;:!?()[]{}<>"`=|*&%#$^~') plainEnds[character.charCodeAt(0)] = ENDS;
@@ -93,10 +93,10 @@ const SPACE = 0x20;
 const NEWLINE = 0x0a;
 const [N, S, T] = [0x6e, 0x73, 0x74];
 
-/** Of an ASCII letter the small one; nothing else becomes a letter. */
+/** An ASCII letter in lower case; nothing else becomes a letter. */
 const toSmall = (unit: number): number => (isCapital(unit) ? unit + 0x20 : unit);
 
-/** "'s", "'re", "n't" … after a word: they are read over, and the t of "n't" takes its n with it. */
+/** "'s", "'re", "n't" … after a word: they are skipped, and the t of "n't" takes its n with it. */
 const CONTRACTIONS = ["s", "re", "ve", "ll", "m", "d", "t"].map((ending) =>
   Array.from(ending, (letter) => letter.charCodeAt(0)),
 );
@@ -114,7 +114,7 @@ class Scanner {
   readonly #length: number;
   readonly #sink: ScanSink;
   #chain = 0;
-  /** Up to here it is known that no payload starts, so no stretch is judged twice. */
+  /** No payload starts before this, so that no stretch is judged twice. */
   #judgedUntil = 0;
   /** Start of the part since the last `/`, `\` or `@`: a file name, a package, a host. */
   #segmentStart = 0;
@@ -128,7 +128,7 @@ class Scanner {
   }
 
   /**
-   * Nine words in ten are plain: small ASCII letters, maybe behind a capital, or figures, that stand by themselves. The rules for chains,
+   * Nine words in ten are plain: lower-case ASCII letters, perhaps after a capital, or digits, standing alone. The rules for chains,
    * identifiers and payloads cannot apply to them, so they are found here.
    */
   run(): void {
@@ -155,7 +155,7 @@ class Scanner {
       }
       if (end > at && end - at < MAX_PLAIN_LENGTH && this.#endsPlainly(end)) {
         this.#sink.word(at, end, ++this.#chain, hash);
-        // What ends a word need not be looked at again.
+        // The unit that ends a word need not be read again.
         at = end + 1;
       } else at = this.#scanOther(at);
     }
@@ -225,8 +225,8 @@ class Scanner {
   }
 
   /**
-   * Reports the words of one atom, cut at underscores, at the humps of camel case and before a number at its end, and the atom itself
-   * when it has several. Returns where the chain goes on.
+   * Reports the words of one atom, split at underscores, at the humps of camel case and before a number at its end, and the atom itself
+   * when it has several. Returns where the chain continues.
    */
   #scanAtom(start: number): number {
     const units = this.#units;
@@ -302,7 +302,7 @@ class Scanner {
   }
 
   /**
-   * The end of the base64 run at `start`, or `start` when there is none. Base64 changes between small letters, capitals and digits about
+   * The end of the base64 run at `start`, or `start` when there is none. Base64 switches between lower case, upper case and digits about
    * every second character; paths, words and hexadecimal do not.
    */
   #endOfPayload(start: number): number {
@@ -325,7 +325,7 @@ class Scanner {
     return isMixed || capitals === length ? end : start;
   }
 
-  /** Looked at from the far end, where most stretches that are too short show it soonest. */
+  /** Checked from the far end, where most stretches that are too short are detected soonest. */
   #isLongEnough(start: number): boolean {
     const units = this.#units;
     let at = start + MIN_PAYLOAD_LENGTH - 1;
@@ -334,7 +334,7 @@ class Scanner {
     return at < start;
   }
 
-  /** Line numbers that tools print before each line ("   312→"): they name nothing and would outnumber the words. */
+  /** Line numbers that tools print before each line ("   312→"): they identify nothing and would outnumber the words. */
   #endOfLineNumber(start: number): number {
     const units = this.#units;
     if (kindAt(units, start) !== DIGIT) return start;

@@ -1,6 +1,6 @@
 /**
- * Cuts a snippet out of a text: the stretch that answers most of the question, in whole words, from the start of its sentence where that
- * fits, with "…" where something was left out. White space is shown as single spaces. Pure; work is bounded for texts of any size.
+ * Cuts a snippet out of a text: the stretch that matches most of the question, in whole words, from the start of its sentence if that fits,
+ * with "…" where something was omitted. White space is shown as single spaces. Pure; work is bounded for texts of any size.
  */
 
 import { findTermMatches, mergeRanges } from "./matches.ts";
@@ -15,7 +15,7 @@ export interface Snippet {
   readonly ranges: readonly SnippetRange[];
 }
 
-/** How much of a text is looked at in one go, and in all: a snippet of a huge text need not be the best one. */
+/** How much of a text is searched at a time, and in total: a snippet of a huge text need not be the best one. */
 const BLOCK_CHARS = 50_000;
 const MAX_BLOCKS = 20;
 const ELLIPSIS = "…";
@@ -55,7 +55,7 @@ function findBestWindow(text: string, query: Query, maxChars: number): Window | 
   return best;
 }
 
-/** Slides over the matches; a window scores by how many different things it answers, then by how often. */
+/** Slides over the matches; a window scores by how many different items it matches, then by how often. */
 function bestWindowOf(matches: readonly TermMatch[], maxChars: number): Window | undefined {
   let best: Window | undefined;
   let first = 0;
@@ -77,7 +77,7 @@ function scoreOf(matches: readonly TermMatch[]): number {
   return wholes.size * 10 + pieces.size * 4 + Math.min(matches.length, 9) * 0.1;
 }
 
-/** Widens the matched stretch to `maxChars`: back to the start of the sentence if it is near, the rest ahead, ends on whole words. */
+/** Widens the matched stretch to `maxChars`: back to the start of the sentence if that is near, then forward, ending on whole words. */
 function growWindow(text: string, matched: TextRange, maxChars: number): TextRange {
   const room = Math.max(0, maxChars - (matched.end - matched.start));
   const earliest = Math.max(
@@ -117,7 +117,7 @@ function render(text: string, range: TextRange, matches: readonly TermMatch[]): 
   const lead = text.slice(0, range.start).trim() === "" ? "" : ELLIPSIS;
   const tail = text.slice(range.end).trim() === "" ? "" : ELLIPSIS;
   let out = lead;
-  /** Where each unit of the passage went: white space shrinks. */
+  /** The new offset of each unit of the passage: white space shrinks. */
   const offsets = new Int32Array(range.end - range.start + 1);
   for (let at = range.start; at < range.end; at++) {
     const isSpace = /\s/.test(text[at] as string);

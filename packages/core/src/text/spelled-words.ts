@@ -1,6 +1,6 @@
 /**
- * Words as a text spells them, in small letters. They tell where a literal of a regular expression may be a part of a longer word, which
- * the index of whole words cannot find (`literal-clues.ts`).
+ * Words as a text spells them, in lower case. They show where a literal of a regular expression may be part of a longer word, which the
+ * index of whole words cannot find (`literal-clues.ts`).
  *
  * Invariant: every run of three or more ASCII letters and digits of a text, with a letter in it, is part of one of its spelled words, or
  * the text is marked opaque.
@@ -11,22 +11,22 @@ import { hashUnits, spreadHash } from "./word-units.ts";
 /** Longer ones are hardly words. */
 export const MAX_SPELLED_LENGTH = 512;
 
-/** Takes the spelled words of texts. */
+/** Receives the spelled words of texts. */
 export interface SpelledSink {
-  /** Tells those who give words, and remember them anyway, which of them this sink has already. */
+  /** Lets callers that cache words know which of them this sink already has. */
   readonly number: number;
-  /** Tells them which words they need not name again, but may {@link repeat} by what {@link add} said of them. */
+  /** Lets them know which words they may {@link repeat} by the return value of {@link add} instead of passing them again. */
   readonly batch: number;
   /** A word, in UTF-8. */
   add(bytes: Uint8Array, start: number, end: number): number;
   repeat(note: number): void;
-  /** The text holds more than its words tell: base64, or a word too long to keep. */
+  /** The text contains more than its words: base64, or a word too long to keep. */
   addOpaque(): void;
 }
 
 let numbers = 0;
 
-/** A number for a sink or a batch, other than those of the others. */
+/** A unique number for a sink or a batch. */
 export const numberSink = (): number => (numbers = (numbers + 1) | 0);
 
 /** Separates the words of a spelling. No word contains it. */
@@ -40,14 +40,14 @@ const KEPT_BYTES = 1 << 19;
 /** Collects the spelled words of several texts, each once, in one block of bytes. */
 export class Spelling implements SpelledSink {
   number = numberSink();
-  /** The words, a separator behind each. */
+  /** The words, each followed by a separator. */
   readonly #bytes = new ByteWriter(FIRST_BYTES);
-  /** Where words stand, counted from 1, by their hash; at least half of the slots are free. */
+  /** Offsets of words, counted from 1, by their hash; at least half of the slots are free. */
   #slots = new Int32Array(FIRST_SLOTS);
   #size = 0;
   #isOpaque = false;
 
-  /** Nobody has anything to repeat: each word is wanted once. */
+  /** There is nothing to repeat: each word is needed once. */
   get batch(): number {
     return this.number;
   }
@@ -68,14 +68,14 @@ export class Spelling implements SpelledSink {
     this.#isOpaque = true;
   }
 
-  /** Whether something that no word tells was met since the last time this was asked. */
+  /** Whether opaque content was met since the last call. */
   takeOpaque(): boolean {
     const isOpaque = this.#isOpaque;
     this.#isOpaque = false;
     return isOpaque;
   }
 
-  /** Begins again, in the memory it has if that is not much. */
+  /** Starts over, reusing its memory if that is not much. */
   clear(): void {
     this.number = numberSink();
     this.#bytes.clear(KEPT_BYTES);
@@ -85,7 +85,7 @@ export class Spelling implements SpelledSink {
     this.#isOpaque = false;
   }
 
-  /** The words in UTF-8, a newline between each two. */
+  /** The words in UTF-8, separated by newlines. */
   encode(): Uint8Array {
     return this.#bytes.block.subarray(0, Math.max(0, this.#bytes.length - 1));
   }
@@ -120,13 +120,13 @@ export class Spelling implements SpelledSink {
   }
 }
 
-/** Small letters and digits that may go on before or behind, in a longer word. */
+/** Lower-case letters and digits that may continue before or after, in a longer word. */
 export interface SpellingDoubt {
   readonly letters: string;
   readonly side: "before" | "behind";
 }
 
-/** Whether spelled words, one a line, hold letters that go on at the given side in the same word. */
+/** Whether one of the spelled words, one a line, contains the letters and continues on the given side. */
 export function isDoubtful(words: Buffer, { letters, side }: SpellingDoubt): boolean {
   for (let at = words.indexOf(letters); at >= 0; at = words.indexOf(letters, at + 1))
     if (isWordByte(words[side === "before" ? at - 1 : at + letters.length])) return true;

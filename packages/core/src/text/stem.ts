@@ -1,9 +1,8 @@
 /**
- * A compact English stemmer in the spirit of Porter's: endings come off while enough of the word stays to tell it from others,
- * and irregular forms go to their base. It is meant for finding, not for reading: "decide", "decided" and "deciding" share a stem that is
- * no word. Words with other than plain letters a–z are returned as they are, since the rules are English.
- * Invariant: the stem of a plain word is a plain word, never empty, and longer than the word by one letter at most unless the word is an
- * irregular form ("lit" becomes "light").
+ * A compact English stemmer in the spirit of Porter's: it strips endings while enough of the word stays to distinguish it from others, and
+ * maps irregular forms to their base. It is meant for finding, not for reading: "decide", "decided" and "deciding" share a stem that is not
+ * a word. Words with other than plain letters a–z are returned unchanged, since the rules are English. Invariant: the stem of a plain word
+ * is a plain word, never empty, and at most one letter longer than the word unless that is an irregular form ("lit" becomes "light").
  */
 
 import { IRREGULAR_FORMS } from "./vocabulary.ts";
@@ -11,10 +10,10 @@ import { IRREGULAR_FORMS } from "./vocabulary.ts";
 const PLAIN_LETTERS = /^[a-z]+$/;
 const HAS_VOWEL = /[aeiouy]/;
 const DOUBLE_END = /([bdfgmnprt])\1$/;
-/** consonant, vowel, consonant at the end, as in "mak(ing)" or "hop(ing)": the base had a final e. */
+/** Ends in consonant, vowel, consonant, as in "mak(ing)" or "hop(ing)": the base had a final e. */
 const SHORT_END = /(^|[^aeiou])[aeiouy][^aeiouywx]$/;
 
-/** Derivational endings, longest first within a group, with what stands instead. They apply when the rest has a full syllable. */
+/** Derivational endings, longest first within a group, with their replacements. They apply when the rest has a full syllable. */
 const MIDDLE_ENDINGS: readonly (readonly [string, string])[] = [
   ["ational", "ate"],
   ["ization", "ize"],
@@ -45,7 +44,7 @@ const MIDDLE_ENDINGS: readonly (readonly [string, string])[] = [
   ["ful", ""],
 ];
 
-/** Endings that come off only when two syllables stay. */
+/** Endings that are stripped only when two syllables stay. */
 const LATE_ENDINGS = [
   "ement",
   "ance",

@@ -1,14 +1,14 @@
 /**
  * A text as an array of its UTF-16 units. Reading a unit of an array is a load, of a string often a call; texts are read unit by unit
- * several times over, so each is copied first, into an array that is used again for the next.
+ * several times, so each is first copied into an array that is reused for the next.
  *
- * Invariant: two zeros stand behind the last unit, so that whoever looks ahead needs no check for the end.
+ * Invariant: two zeros follow the last unit, so that code that looks ahead needs no check for the end.
  */
 import { endianness } from "node:os";
 
 const IS_BIG_ENDIAN = endianness() === "BE";
 const SENTINELS = 2;
-/** Holds nearly every text; a longer array is not kept. */
+/** Fits nearly every text; a longer array is not kept. */
 const KEPT_UNITS = 1 << 16;
 
 let spare: TextUnits | null = null;
@@ -28,7 +28,7 @@ class TextUnits {
 
 export type { TextUnits };
 
-/** The units of a text, until they are given back with {@link returnUnits}. */
+/** The units of a text, until they are returned with {@link returnUnits}. */
 export function takeUnits(text: string): TextUnits {
   const taken = takeRoom(text.length + SENTINELS);
   const { units, bytes } = taken;

@@ -1,17 +1,17 @@
 /**
- * The one token estimate of the engine. It reads a text once, counts what tokenizers pay for (words and their length, capitals, digit
- * groups, punctuation, indentation, letters of each script) and weighs the counts. The weights were fitted to the o200k vocabulary on
- * prose, chat, code, JSON, agent logs and a dozen languages; `bench/tokens.ts` prints the error. Stored counts are uncalibrated; a
- * model's factor, learnt from reported usage, is applied when a budget is decided.
+ * The engine's only token estimate. It reads a text once, counts what tokenizers charge for (words and their length, capitals, digit
+ * groups, punctuation, indentation, letters of each script) and weights the counts. The weights were fitted to the o200k vocabulary on
+ * prose, chat, code, JSON, agent logs and a dozen languages; `bench/tokens.ts` prints the error. Stored counts are uncalibrated; a model's
+ * factor, learnt from reported usage, is applied when a budget is decided.
  */
 
 import { returnUnits, takeUnits } from "./text-units.ts";
 import type { TextUnits } from "./text-units.ts";
 
-/** What an image costs, whatever its size: about what providers charge for a picture of a megapixel. */
+/** The cost of an image, whatever its size: about what providers charge for a picture of a megapixel. */
 export const IMAGE_TOKENS = 1500;
 
-/** What a message costs beside its content: role, separators, envelope. */
+/** The cost of a message besides its content: role, separators, envelope. */
 export const MESSAGE_OVERHEAD_TOKENS = 4;
 
 // What is counted. A feature is an index into the counts and into WEIGHTS.
@@ -30,7 +30,7 @@ const DIGIT_GROUPS = 4;
 const PUNCTUATION = 5;
 /** Changes of character inside such a run. */
 const MORE_PUNCTUATION = 6;
-/** Runs of line ends; punctuation takes those after it into its own token. */
+/** Runs of line ends; punctuation includes those after it in its own token. */
 const LINE_ENDS = 7;
 /** Indentation after a line end. */
 const INDENTS = 8;
@@ -46,7 +46,7 @@ const CYRILLIC = 15;
 const ARABIC = 16;
 const INDIC = 17;
 const GREEK = 18;
-/** Accented Latin letters: the pieces around them are already paid for. */
+/** Accented Latin letters: the pieces around them are already counted. */
 const ACCENTED = 19;
 /** Typographic marks, arrows, full-width signs. */
 const SYMBOLS = 20;
@@ -107,7 +107,7 @@ function kindOfAscii(unit: number): number {
   return unit === 0x0a || unit === 0x0d ? NEWLINE : PUNCT;
 }
 
-/** Which count a character beyond ASCII belongs to. Ranges in the order of how often they are met. */
+/** The feature of a character beyond ASCII. Ranges are ordered by frequency. */
 function wideFeature(unit: number): number {
   if (unit >= 0x4e00 && unit <= 0x9fff) return HAN;
   if (unit >= 0x3040 && unit <= 0x30ff) return KANA;
@@ -128,7 +128,7 @@ function wideFeature(unit: number): number {
   return OTHER;
 }
 
-/** What the text in hand holds so far, by feature. */
+/** The counts for the current text, by feature. */
 const counts = new Float64Array(WEIGHTS.length);
 
 const LINE_END = 0x0a;
@@ -138,11 +138,11 @@ function isWhite(unit: number): boolean {
 }
 
 /**
- * Adds what units hold to the counts, in one pass. Every message is counted when it arrives and its runs are a few units long, so this is one
- * function with its counts in variables; each branch consumes a run and says what it was.
+ * Adds the features of the units to the counts, in one pass. Every message is counted when it arrives and its runs are a few units long, so
+ * this is one function with its counts in variables; each branch consumes a run and classifies it.
  */
 function countUnits({ units, length }: TextUnits): void {
-  // Thus no run has to look where the text ends.
+  // So no run has to check for the end of the text.
   units[length] = LINE_END;
   let spaced = 0;
   let joined = 0;
@@ -174,7 +174,7 @@ function countUnits({ units, length }: TextUnits): void {
         }
         while (kinds[units[at] as number] === LETTER) at++;
         if (at - start > SHORT_WORD) longLetters += at - start - SHORT_WORD;
-        // Mostly a space and the next word follow.
+        // Usually a space and the next word follow.
         kind = kinds[units[at + 1] as number] as number;
         if (units[at] !== 0x20 || (kind !== LETTER && kind !== CAPITAL)) break;
         spaced++;
@@ -182,7 +182,7 @@ function countUnits({ units, length }: TextUnits): void {
       }
       before = LETTER;
     } else if (kind === BLANK) {
-      // One space belongs to the word after it; more are a token of their own.
+      // One space belongs to the word after it; more are a separate token.
       do at++;
       while (kinds[units[at] as number] === BLANK);
       if (at - start > 1 || units[start] === 0x09) {
@@ -191,7 +191,7 @@ function countUnits({ units, length }: TextUnits): void {
       }
       before = BLANK;
     } else if (kind === PUNCT) {
-      // Common pairs are one token; a repeated character (a ruler of dashes) hardly costs.
+      // Common pairs are one token; a repeated character (a ruler of dashes) costs almost nothing.
       let last = units[at] as number;
       let unit = units[++at] as number;
       for (; kinds[unit] === PUNCT; unit = units[++at] as number) {
@@ -250,7 +250,7 @@ export function estimateTextTokens(text: string): number {
   return Math.max(1, Math.round(tokens));
 }
 
-/** What is known about how a model's own count compares with the estimate. */
+/** How a model's own count compares with the estimate. */
 export interface Calibration {
   /** Multiply an estimate by this. */
   readonly factor: number;
@@ -258,17 +258,17 @@ export interface Calibration {
   readonly samples: number;
 }
 
-/** A model nobody has reported on yet. */
+/** A model without reports yet. */
 export const UNCALIBRATED: Calibration = { factor: 1, samples: 0 };
 
 export const MIN_FACTOR = 0.6;
 export const MAX_FACTOR = 1.8;
 
-/** Below this, what a host adds around the messages outweighs the messages. */
+/** Below this, the host's additions outweigh the messages. */
 const MIN_REPORTED_TOKENS = 500;
-/** The share of a new report once several are in; the first ones weigh more. */
+/** The weight of a new report once there are several; the first ones weigh more. */
 const STEADY_SHARE = 0.1;
-/** How far, as a ratio, one report may seem to be off: a retry counted twice or a cut prompt must not move the factor much. */
+/** How far, as a ratio, one report may be off: a retry counted twice or a truncated prompt must not move the factor much. */
 const MAX_SURPRISE = 1.25;
 const MAX_FIRST_SURPRISE = 2;
 
@@ -277,8 +277,8 @@ function clamp(value: number, low: number, high: number): number {
 }
 
 /**
- * Learns from one request: what we estimated for it and what the model's provider reported. Small or senseless reports change nothing.
- * The factor stays within {@link MIN_FACTOR} and {@link MAX_FACTOR}.
+ * Learns from one request: our estimate and what the model's provider reported. Small or implausible reports change nothing. The factor
+ * stays within {@link MIN_FACTOR} and {@link MAX_FACTOR}.
  */
 export function calibrate(
   state: Calibration,
@@ -299,7 +299,7 @@ export function applyFactor(tokens: number, factor: number): number {
   return Math.ceil(tokens * clamp(factor, MIN_FACTOR, MAX_FACTOR));
 }
 
-/** The most tokens of an estimate that `applyFactor` keeps within a number of the model's tokens. */
+/** The largest estimate that `applyFactor` keeps within a number of the model's tokens. */
 export function removeFactor(tokens: number, factor: number): number {
   return Math.floor(tokens / clamp(factor, MIN_FACTOR, MAX_FACTOR) + 1e-6);
 }

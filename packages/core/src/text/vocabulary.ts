@@ -1,6 +1,6 @@
 /**
- * Word lists: words that only ask, words that carry no content in a question, and English forms that no suffix rule reaches. Lists are plain
- * (lower case, no diacritics) because they are looked up with plain words.
+ * Word lists: words that only ask, stop words of questions, and English forms that no suffix rule reaches. Lists are plain (lower case, no
+ * diacritics) because they are looked up with plain words.
  */
 
 /** Sets of words by language, from a list for each. */
@@ -8,8 +8,8 @@ const listWords = (lists: Readonly<Record<string, string>>): ReadonlyMap<string,
   new Map(Object.entries(lists).map(([language, words]) => [language, new Set(words.trim().split(/\s+/))]));
 
 /**
- * Words that carry no content in a question, by language. The lists overlap with content words of other languages ("die", "son",
- * "hat", "todo"), so a question is matched against one list only: that of the language most of its words belong to.
+ * Words without content in a question, by language. The lists overlap with content words of other languages ("die", "son", "hat", "todo"),
+ * so a question is matched against one list only: that of the language of most of its words.
  */
 export const STOP_WORDS_BY_LANGUAGE = listWords({
   en: `a about above after again against all also am an and any are aren as at be because been before being below between both but
@@ -44,8 +44,8 @@ export const STOP_WORDS_BY_LANGUAGE = listWords({
 });
 
 /**
- * Words of a question that say how to answer and not what about: its form ("summary", "list", "order"), that something was said ("mentioned"), what
- * sort of answer ("kind", "many"), where to look ("conversations"). A message that holds one is hardly the answer.
+ * Words about the form of the answer, not its subject: a format ("summary", "list", "order"), that something was said ("mentioned"), a sort
+ * of answer ("kind", "many"), where to look ("conversations"). A message that contains one is hardly the answer.
  */
 export const ASKING_WORDS_BY_LANGUAGE = listWords({
   en: `mention mentioned mentions say said says type types kind kinds sort many recently different various items item order summary
@@ -64,7 +64,7 @@ export const ASKING_WORDS_BY_LANGUAGE = listWords({
   ru: `упомянул упомянула сказал сказала вид тип сколько недавно разные порядок порядке резюме список разговор разговоры разговорах`,
 });
 
-/** Words by which somebody names himself. */
+/** Words that refer to the speaker. */
 export const ASKER_WORDS_BY_LANGUAGE = listWords({
   en: "i my me mine myself",
   de: "ich mein meine meinem meinen meiner meines mich mir",
@@ -76,7 +76,9 @@ export const ASKER_WORDS_BY_LANGUAGE = listWords({
   ru: "я мои моя мое мне меня",
 });
 
-/** Asks what the other side said or did, though it names the asker as well ("what did you recommend for my trip?"). "Can you list …" does not. */
+/**
+ * Asks what the other side said or did, though it also names the asker ("what did you recommend for my trip?"). "Can you list …" does not.
+ */
 export const ASKS_OTHER =
   /\b(?:did|have|had|were|are|do|would|should) you\b|\b(?:hast|hattest|warst|bist) du\b|\b(?:as|avais)-tu\b|\bavez-vous\b|\b(?:heb|had) je\b/i;
 
@@ -90,7 +92,7 @@ export const STOP_GLYPHS: ReadonlySet<string> = new Set(
     .split(""),
 );
 
-/** Characters that only stand in questions, or hardly elsewhere. */
+/** Characters that appear only, or nearly only, in questions. */
 export const QUESTION_GLYPHS: ReadonlySet<string> = new Set("吗呢谁誰哪哪什几怎何".split(""));
 
 /** Irregular English forms and the word they are a form of: `base form form …`. */

@@ -1,8 +1,8 @@
 /**
- * Words met before, found by where they stand in a text, with what is to be known of each: its term in the index and how it is spelled, as
- * UTF-8, ready to be written. A map of strings would need each word cut out and hashed before it can be asked, which is most of the time
- * of reading a text; here the text is read in place, and nothing is made for a word that is known. All of it lies in one piece of memory,
- * a record behind the other: what belongs to a word is near, and the garbage collector has nothing to look for.
+ * A cache of words, found by their place in a text, with the term and the spelling of each as UTF-8, ready to be written. A map of strings
+ * would need each word cut out and hashed before the lookup, which is most of the time of reading a text; here the text is read in place,
+ * and nothing is allocated for a known word. Everything is in one block of memory, record after record: the data of a word is close
+ * together, and the garbage collector has nothing to trace.
  *
  * Invariant: two words share a record only if they are equal unit by unit.
  */
@@ -10,19 +10,19 @@ import type { ByteWriter } from "./byte-writer.ts";
 import type { SpelledSink } from "./spelled-words.ts";
 import { spreadHash } from "./word-units.ts";
 
-/** What a record begins with. Behind that stand the units of the word, how it is spelled, and its term. */
+/** The start of a record. The units of the word, its spelling and its term follow. */
 const HASH = 0;
 const UNITS = 1;
-/** Where bytes are, from the start of the memory. */
+/** Byte offsets from the start of the memory. */
 const SPELLED_AT = 2;
 const SPELLED_END = 3;
 const TERM_AT = 4;
 const TERM_END = 5;
 /** The last text the word was marked in. */
 const MARKED_IN = 6;
-/** The last sink it was given to, by number. */
+/** The number of the last sink it was given to. */
 const GIVEN_TO = 7;
-/** What was noted on it, and in which batch. */
+/** What was noted for it, and in which batch. */
 const NOTED_IN = 8;
 const NOTE = 9;
 const HEAD = 10;
@@ -34,24 +34,24 @@ const SPACE = 0x20;
 
 export class WordTable {
   readonly #maxBytes: number;
-  /** Records by hash, each named by where it starts; 0 is none. At least half of the slots are free, so that a search is short. */
+  /** Records by hash, each identified by its offset; 0 is none. At least half of the slots are free, so that a search is short. */
   #slots = new Int32Array(FIRST_SLOTS);
   #size = 0;
-  /** The memory, as what it is made of. */
+  /** The memory, as its element types. */
   #ints = new Int32Array(FIRST_INTS);
   #units = new Uint16Array(this.#ints.buffer);
   #bytes = Buffer.from(this.#ints.buffer);
   /** Where the next record starts. */
   #next = 1;
-  /** Terms as strings, for those who asked. */
+  /** Terms as strings, made on request. */
   #terms = new Map<number, string>();
 
-  /** When the words take more than that, {@link trim} forgets them all. */
+  /** When the words take more than that, {@link trim} drops them all. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  /** The record of the word whose units stand at `start`, or 0. */
+  /** The record of the word whose units are at `start`, or 0. */
   find(units: Uint16Array, start: number, end: number, hash: number): number {
     const slots = this.#slots;
     const ints = this.#ints;
@@ -69,7 +69,7 @@ export class WordTable {
     }
   }
 
-  /** Remembers a word that was not found, and says its record. */
+  /** Adds a word that was not found, and returns its record. */
   add(
     units: Uint16Array,
     [start, end]: readonly [start: number, end: number],
@@ -80,7 +80,7 @@ export class WordTable {
     const ints = this.#ints;
     const spelledAt = ints[record + SPELLED_AT] as number;
     const spelledEnd = spelledAt + this.#bytes.write(spelled, spelledAt, "utf8");
-    // A stem is mostly the beginning of its word, so that its bytes are there already.
+    // A stem is usually the beginning of its word, so its bytes are already there.
     const isBeginning = spelled.startsWith(term) && Buffer.byteLength(term) === term.length;
     const termAt = isBeginning ? spelledAt : spelledEnd;
     const termEnd = termAt + (isBeginning ? term.length : this.#bytes.write(term, termAt, "utf8"));
@@ -91,7 +91,7 @@ export class WordTable {
     return record;
   }
 
-  /** The same for a word of ASCII that is its own spelling, and its own term unless it has none. */
+  /** The same for an ASCII word that is its own spelling, and its own term unless it has none. */
   addAsItIs(units: Uint16Array, start: number, end: number, hash: number, hasTerm: boolean): number {
     const record = this.#begin(units, start, end, hash, end - start);
     const ints = this.#ints;
@@ -128,7 +128,7 @@ export class WordTable {
     this.#next = (bytesEnd + 3) >>> 2;
   }
 
-  /** Writes the term with a space behind it. Nothing for a word without a term. */
+  /** Writes the term followed by a space. Writes nothing for a word without a term. */
   writeTerm(record: number, to: ByteWriter): void {
     const at = this.#ints[record + TERM_AT] as number;
     const end = this.#ints[record + TERM_END] as number;
@@ -151,7 +151,7 @@ export class WordTable {
     return true;
   }
 
-  /** Gives a word as it is spelled, unless the sink has it. */
+  /** Passes a word's spelling to the sink, unless it already has it. */
   giveSpelled(record: number, sink: SpelledSink): void {
     const ints = this.#ints;
     if (ints[record + GIVEN_TO] === sink.number) return;
@@ -165,10 +165,10 @@ export class WordTable {
     );
   }
 
-  /** Forgets all words when there are too many. What was marked would then be marked again, so not while that matters. */
+  /** Drops all words when there are too many. That also clears the marks, so not while they matter. */
   trim(): void {
     if (4 * this.#next <= this.#maxBytes) return;
-    // The memory is used again, unless one huge text made it grow far beyond what it should take.
+    // The memory is reused, unless one huge text made it grow far beyond its limit.
     if (this.#ints.byteLength <= 2 * this.#maxBytes) this.#slots.fill(0);
     else {
       this.#slots = new Int32Array(FIRST_SLOTS);

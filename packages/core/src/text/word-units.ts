@@ -1,4 +1,4 @@
-/** The units of words (`text/text-units.ts` has those of texts), and their hashes: the same for a word wherever it stands. */
+/** The units of words (`text/text-units.ts` has those of texts), and their hashes: the same for a word anywhere. */
 
 let copied = new Uint16Array(1_024);
 
@@ -10,13 +10,13 @@ export function copyUnits(text: string): Uint16Array<ArrayBuffer> {
 }
 
 const HASH_PRIME = 0x01000193;
-/** The hash of nothing. */
+/** The hash of the empty sequence. */
 export const HASH_SEED = 0x1b873593;
 
-/** The hash of what had the hash so far, with one unit more. */
+/** Extends a hash by one unit. */
 export const addToHash = (hash: number, unit: number): number => Math.imul(hash ^ unit, HASH_PRIME);
 
-/** For a table with a power of two slots: the lower bits of a hash depend on those of its units alone. */
+/** For a table with a power of two slots: the lower bits of a hash depend only on the lower bits of its units. */
 export const spreadHash = (hash: number): number => hash ^ (hash >>> 15);
 
 /** The hash of units, or of bytes. */

@@ -11,10 +11,10 @@ export function openZoneFormat(timeZone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** The last moment a date can hold. */
+/** The last time a date can represent. */
 const MAX_TIME = 8.64e15;
 
-/** Year to second as texts, or null for what is no moment. */
+/** Year to second as texts, or null for an invalid time. */
 export function splitMoment(at: number, timeZone: string): Record<string, string> | null {
   if (!Number.isFinite(at) || Math.abs(at) > MAX_TIME) return null;
   return Object.fromEntries(
