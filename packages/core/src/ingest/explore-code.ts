@@ -1,4 +1,4 @@
-/** Describes source code: its language, what it imports, what it declares. By patterns, for many languages at once. */
+/** Describes source code: its language, what it imports, what it declares. Uses patterns for many languages at once. */
 import { countOf, excerpt, listSome } from "./explore-text.ts";
 
 const LANGUAGES: ReadonlyMap<string, string> = new Map(
@@ -106,7 +106,7 @@ export function describeCode(text: string, language: string, size: string, lineC
   return lines;
 }
 
-/** Tools print files with a number before each line; the code begins behind it. */
+/** Tools print files with a number before each line; the code begins after it. */
 const LINE_NUMBER = /^ *\d{1,7}(?:→|\t|\| ?|: ?|- ?)/;
 
 /** Source code that came without a name, for example as the output of a tool. Null when it does not look like code. */

@@ -61,7 +61,7 @@ function stripTags(html: string): string {
   return html.replace(/<[^<>]*>/g, " ");
 }
 
-/** Root, and the elements directly below it with their numbers. */
+/** Root, and the elements directly below it with their counts. */
 export function describeXml(text: string, size: string): string[] {
   const children = new Map<string, number>();
   let root: string | undefined;
@@ -88,7 +88,7 @@ interface Tag {
   readonly name: string;
 }
 
-/** Tags in order, without comments, CDATA, instructions and declarations. Ends at the first that never closes. */
+/** Tags in order, without comments, CDATA, instructions and declarations. Ends at the first that is never closed. */
 function* iterateTags(text: string): Generator<Tag> {
   const skipped: readonly (readonly [string, string])[] = [
     ["<!--", "-->"],
@@ -127,7 +127,7 @@ export function describeYaml(text: string, size: string): string[] {
   return lines;
 }
 
-/** How plain text begins and ends, and the words it uses most. */
+/** The beginning and end of plain text, and its most frequent words. */
 export function describeText(text: string, size: string, lineCount: number, isWhole: boolean): string[] {
   const lines = [`Text, ${size}, ${countOf(lineCount, "line")}`];
   const keywords = findKeywords(text);
@@ -141,7 +141,7 @@ const MAX_KEYWORDS = 12;
 /** Words are counted in this much text; more would not change which come first. */
 const KEYWORD_SAMPLE_CHARS = 500_000;
 
-/** The most frequent words that carry content, as first written; most frequent first, equal ones by alphabet. */
+/** The most frequent content words, as first written; most frequent first, ties in alphabetical order. */
 function findKeywords(text: string): string[] {
   const words = new Map<string, { readonly spelling: string; count: number }>();
   for (const [spelling] of text.slice(0, KEYWORD_SAMPLE_CHARS).matchAll(/\p{L}[\p{L}\p{N}_]{3,29}/gu)) {

@@ -1,4 +1,7 @@
-/** Reads an image's size from its header, without decoding it. Null or 0 × 0 never appear: an unknown header is no image. */
+/**
+ * Reads an image's size from its header, without decoding it. Null or 0 × 0 never appear: a file with an unknown header is not treated as
+ * an image.
+ */
 
 interface Dimensions {
   readonly width: number;
@@ -12,7 +15,7 @@ const READERS: { readonly [mimeType: string]: (bytes: Buffer) => Dimensions | nu
   "image/webp": readWebp,
 };
 
-/** `PNG image, 640 × 480 pixels, 12.3 kB`, or null when the type is no image. */
+/** `PNG image, 640 × 480 pixels, 12.3 kB`, or null when the type is not an image. */
 export function describeImage(bytes: Buffer, type: string, size: string): string | null {
   if (!type.startsWith("image/")) return null;
   const name = type.slice("image/".length).toUpperCase();

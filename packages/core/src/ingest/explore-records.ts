@@ -41,7 +41,7 @@ export function describeJsonLines(text: string, size: string, lineCount: number)
 
 const DELIMITERS = [",", "\t", ";", "|"];
 
-/** Columns, number of rows and the first row. Records may hold line breaks inside quotes. */
+/** Columns, number of rows and the first row. Records may contain line breaks inside quotes. */
 export function describeTable(text: string, size: string, bytes: Buffer, known: string | null): string[] {
   const delimiter = known ?? guessDelimiter(text);
   const [header = [], sample = []] = readRecords(text, delimiter, 2);
@@ -68,7 +68,7 @@ function guessDelimiter(text: string): string {
   return DELIMITERS[counts.indexOf(Math.max(...counts))] as string;
 }
 
-/** The first records of a table, quotes undone. */
+/** The first records of a table, unquoted. */
 function readRecords(text: string, delimiter: string, max: number): string[][] {
   const records: string[][] = [];
   let record: string[] = [];
@@ -115,7 +115,7 @@ const LEVEL = /\b(TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|PANI
 const TIME =
   /\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?|\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\b\d\d:\d\d:\d\d\b/;
 
-/** Most of the first lines carry a time near their start, or nearly all a level. */
+/** Most of the first lines have a time near their start, or nearly all a level. */
 export function looksLikeLog(text: string): boolean {
   const heads = text
     .split("\n", 100)

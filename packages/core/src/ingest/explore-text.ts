@@ -1,4 +1,4 @@
-/** Small pieces that every description of a file uses: one-line excerpts, counts with their noun, bounded lists. */
+/** Small pieces shared by all descriptions of files: one-line excerpts, counts with their noun, bounded lists. */
 
 /** One line of text, at most `maxChars` long. */
 export function excerpt(text: string, maxChars: number): string {

@@ -1,8 +1,7 @@
 /**
- * Says what is in a large file in about 200 tokens, so that a model can decide whether to open it: the shape of JSON,
- * the columns of a table, the symbols of code, the headings of a document, the levels of a log, the size of an image. No
- * model is asked here (see `engine/describe-files.ts`); the same bytes give the same words. Work is bounded: apart from counting lines, only the first
- * megabytes are looked at.
+ * Describes a large file in about 200 tokens, so that a model can decide whether to open it: the shape of JSON, the columns of a table, the
+ * symbols of code, the headings of a document, the levels of a log, the size of an image. Calls no model (see `engine/describe-files.ts`);
+ * the same bytes give the same words. Work is bounded: apart from counting lines, only the first megabytes are read.
  */
 import { describeCode, describeListing, languageOf } from "./explore-code.ts";
 import {
@@ -28,7 +27,7 @@ export interface FileContent extends FileLabel {
   readonly bytes: Uint8Array;
 }
 
-/** Longest text that is looked at; what lies behind it is only counted. */
+/** Longest text that is read; the rest is only counted. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
 /** About 200 tokens of English. */
 const MAX_SUMMARY_CHARS = 900;
@@ -100,7 +99,7 @@ function isJson(line: string): boolean {
   return parseJson(Buffer.from(line)) !== undefined;
 }
 
-/** Zero bytes and other control characters near the start: nothing a person reads. */
+/** Zero bytes and other control characters near the start: not readable text. */
 export function isBinary(bytes: Buffer): boolean {
   const head = bytes.subarray(0, 4096);
   let controls = 0;

@@ -1,4 +1,4 @@
-/** Recognising heartbeat turns: a prompt that asks whether anything needs doing, and the reply that says no. */
+/** Recognises heartbeat turns: a prompt that asks whether anything needs doing, and the reply that says no. */
 import type { MessageView } from "../model/message.ts";
 
 const REPLY = /^[\s*_`>"']*HEARTBEAT_OK[\s*_`."'!]*$/;

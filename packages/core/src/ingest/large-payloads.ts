@@ -1,9 +1,8 @@
 /**
- * Finds what is too large to stay in a message's row (pasted files, long tool output, images, base64 in the middle of a
- * text), cuts it out of the arrival bytes, and puts it back. Cuts lie inside string literals, so the remaining body is
- * still JSON and the text around a payload stays where it was. A payload is kept decoded, as a person would want the
- * file, together with the way back to the bytes it came from.
- * Invariant: splice(cut(bytes)) is the identical bytes. Whatever no encoding reproduces is kept raw, as it was written.
+ * Finds what is too large to stay in a message's row (pasted files, long tool output, images, base64 in the middle of a text), cuts it out
+ * of the arrival bytes, and puts it back. Cuts are inside string literals, so the remaining body is still JSON and the text around a
+ * payload stays where it was. A payload is stored decoded, as a person would want the file, together with the way back to its original
+ * bytes. Invariant: splice(cut(bytes)) is the identical bytes. Whatever no encoding reproduces is kept raw, as it was written.
  */
 import { assert } from "../model/errors.ts";
 import type { ByteRange, MessageView, PartView } from "../model/message.ts";
@@ -15,15 +14,15 @@ import { asBuffer, decodeLiteral, iterateLongStrings, mapTextOffsets } from "../
 
 export type PayloadKind = "file_block" | "tool_output" | "image" | "file" | "base64" | "text";
 
-/** One payload; its range is what is cut from the arrival bytes, its content what the file will hold. */
+/** One payload; its range is cut from the arrival bytes, its content goes into the file. */
 export interface Payload extends Splice {
   readonly kind: PayloadKind;
   readonly mimeType: string;
   readonly fileName?: string;
   readonly content: Buffer;
-  /** What the threshold was compared with. */
+  /** The count that was compared with the threshold. */
   readonly tokens: number;
-  /** The part the payload lies in; null when it stands outside of all parts, where no model sees it. */
+  /** The part that contains the payload; null when it is outside of all parts, where no model sees it. */
   readonly partOrdinal: number | null;
 }
 
@@ -35,7 +34,7 @@ export interface PayloadLimits {
 /** Payloads of at least `thresholdTokens`, in the order of the bytes, without overlap. */
 export function findLargePayloads(arrival: Uint8Array, view: MessageView, limits: PayloadLimits): Payload[] {
   const bytes = asBuffer(arrival);
-  // No text has more tokens than bytes, so shorter literals need no closer look.
+  // No text has more tokens than bytes, so shorter literals can be skipped.
   const minBytes = Math.max(1, limits.thresholdTokens);
   if (bytes.length < minBytes) return [];
   const payloads: Payload[] = [];
@@ -47,7 +46,7 @@ export function findLargePayloads(arrival: Uint8Array, view: MessageView, limits
   return payloads;
 }
 
-/** The part that a range lies in. */
+/** The part that contains a range. */
 function findPart(view: MessageView, { at, length }: ByteRange): PartView | null {
   return view.parts.find((part) => part.at <= at && at + length <= part.at + part.length) ?? null;
 }
@@ -91,14 +90,14 @@ function findInLiteral(source: LongString): Payload[] {
   });
 }
 
-/** The content of a literal that is no valid UTF-8 and so has no exact text. */
+/** The content of a literal that is not valid UTF-8 and so has no exact text. */
 function takeWhole(source: LongString, text: string): Payload {
   const range = { at: source.literal.at + 1, length: source.literal.length - 2 };
   const whole = { start: 0, end: text.length, kind: kindOfText(source.part), isBase64: false };
   return makePayload(source, range, text, { ...whole, tokens: countTokens(text, source.limits) });
 }
 
-/** Files first, then base64, then whatever text between them is still too long. */
+/** Files first, then base64, then any text between them that is still too long. */
 function chooseStretches(text: string, source: LongString): Stretch[] {
   const { thresholdTokens } = source.limits;
   const files = source.isUserText ? findFileBlocks(text, source.limits) : [];
@@ -139,7 +138,7 @@ function kindOfText(part: PartView | null): PayloadKind {
 
 const CHARS_PER_BASE64_TOKEN = 4;
 
-/** Tokens of a text in which base64 is paid by the character and the rest by the estimate. */
+/** Tokens of a text: base64 counts by the character, the rest by the estimate. */
 function countTokens(text: string, { estimate }: PayloadLimits): number {
   let words = "";
   let at = 0;
@@ -152,7 +151,7 @@ function countTokens(text: string, { estimate }: PayloadLimits): number {
   return estimate(words + text.slice(at)) + Math.ceil(base64Chars / CHARS_PER_BASE64_TOKEN);
 }
 
-/** What stands between `<file name="…" mime="…">` and `</file>`, without the line breaks next to the tags. */
+/** The text between `<file name="…" mime="…">` and `</file>`, without the line breaks next to the tags. */
 function findFileBlocks(text: string, limits: PayloadLimits): Stretch[] {
   const blocks: Stretch[] = [];
   const opening = /<file\s([^<>]*)>/g;
@@ -219,7 +218,7 @@ function makePayload(source: LongString, range: ByteRange, text: string, stretch
   };
 }
 
-/** Base64 that could not be decoded without loss is a text file full of base64, whatever it stands for. */
+/** Base64 that could not be decoded without loss is a text file full of base64, whatever it encodes. */
 function chooseMimeType(
   source: LongString,
   stretch: Stretch,
@@ -234,8 +233,8 @@ function chooseMimeType(
 }
 
 /**
- * The most useful form of a payload from which the cut bytes can be made again: decoded base64, then text as
- * JSON.stringify or an ASCII-only writer escapes it. What none of them reproduces (lone surrogates, other escapes) stays raw.
+ * The most useful form of a payload from which the cut bytes can be reproduced: decoded base64, then text as JSON.stringify or an
+ * ASCII-only writer escapes it. What none of them reproduces (lone surrogates, other escapes) stays raw.
  */
 function chooseEncoding(cut: Buffer, text: string, isBase64: boolean): Encoded {
   const candidates: Encoded[] = [];
@@ -248,7 +247,7 @@ function chooseEncoding(cut: Buffer, text: string, isBase64: boolean): Encoded {
 
 type Encoded = Pick<Payload, "encoding" | "content">;
 
-/** The bytes without their payloads. Every payload is proven to come back before anything is cut. */
+/** The bytes without their payloads. Before anything is cut, every payload is proven to be restorable. */
 export function cutPayloads(arrival: Uint8Array, payloads: readonly Splice[]): { body: Buffer } {
   const bytes = asBuffer(arrival);
   const ordered = payloads.toSorted((a, b) => a.at - b.at);

@@ -1,9 +1,9 @@
 /**
- * What kind of file some bytes are: by their first bytes, by a name, by a media type. Also the extension a stored file
- * gets, which comes from outside and is therefore reduced to a few safe letters.
+ * The type of a file: by its first bytes, by a name, by a media type. Also the extension of a stored file, which comes from outside and is
+ * therefore reduced to a few safe letters.
  */
 
-/** First bytes of formats that can be told by them. */
+/** First bytes of formats that can be recognised by them. */
 const SIGNATURES: readonly (readonly [mimeType: string, offset: number, hex: string])[] = [
   ["image/png", 0, "89504e470d0a1a0a"],
   ["image/jpeg", 0, "ffd8ff"],
@@ -37,7 +37,7 @@ export function guessTextType(bytes: Buffer): string {
   return parseJson(bytes) === undefined ? "text/plain" : "application/json";
 }
 
-/** The object or array the bytes hold, or undefined. */
+/** The object or array in the bytes, or undefined. */
 export function parseJson(bytes: Buffer): object | undefined {
   if (bytes.length > MAX_PARSED_BYTES || !/^\ufeff?\s*[[{]/.test(bytes.toString("utf8", 0, 256)))
     return undefined;
@@ -104,7 +104,7 @@ export function extensionFor({ fileName, mimeType }: FileLabel): string {
   return EXTENSIONS.get(type) ?? (type === "" || isTextType(type) ? "txt" : "bin");
 }
 
-/** A media type without parameters, in small letters. */
+/** A media type without parameters, in lower case. */
 export function baseType(mimeType: string | undefined): string {
   return (mimeType ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }

@@ -1,6 +1,6 @@
 /**
- * Everything about a message that needs no lock: reading it, cutting out large payloads, counting tokens, analysing its text, and
- * compressing it. `deriveMessage` is the part that follows from the bytes alone; `verify` calls it again to check what is stored.
+ * All work on a message that needs no lock: reading it, cutting out large payloads, counting tokens, analysing its text, and compressing
+ * it. `deriveMessage` is the part that depends on the bytes alone; `verify` calls it again to check what is stored.
  */
 import { hash } from "node:crypto";
 import { commit, SALT_BYTES } from "../model/chain.ts";
@@ -30,19 +30,19 @@ import { messageTokens, searchText, viewMessage, viewParsed } from "../message/n
 import type { JsonObject } from "../text/json-object.ts";
 
 export interface PrepareOptions {
-  /** Reasons the caller hides the message for (bit mask). */
+  /** Why the caller hides the message (bit mask). */
   readonly hidden: number;
-  /** Time of the message when its bytes carry none. */
+  /** Time of the message if its bytes contain none. */
   readonly createdAt: number;
-  /** Nobody knows when it was said: `createdAt` is only a guess. */
+  /** The time is unknown: `createdAt` is only a guess. */
   readonly isUndated?: boolean | undefined;
   readonly largeFileThresholdTokens: number;
   readonly random: (size: number) => Uint8Array;
-  /** The bytes as JSON, where they were parsed before. */
+  /** The bytes as JSON, if they were already parsed. */
   readonly parsed?: JsonObject | undefined;
-  /** Descriptions of payloads by the SHA-256 of their content; what is not among them is described by type. */
+  /** Descriptions of payloads by the SHA-256 of their content; others are described by type. */
   readonly explorations?: ReadonlyMap<string, string>;
-  /** What was taken out of the bytes before they came here, and what is to become of it. */
+  /** What was redacted from the bytes before, and what happens to it. */
   readonly redacted?: RedactedArrival;
 }
 
@@ -66,7 +66,7 @@ export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): Pr
     payloads.length === 0 ? arrival : cutPayloads(arrival, payloads).body,
   );
   const { commitment, redaction } = commitArrival(arrival, salt, options);
-  // Every message comes by here: members named one by one are set in a fraction of the time that spreading objects takes.
+  // Every message passes here: setting members one by one takes a fraction of the time of spreading objects.
   return {
     role: derived.role,
     tokens: derived.tokens,
@@ -96,7 +96,7 @@ function commitArrival(
   return commitMessage({ ...redacted, stored, salt, random });
 }
 
-/** What follows from the bytes handed in and from what was cut out of them, and from nothing else. */
+/** Depends only on the arrival bytes and on what was cut out of them. */
 export function deriveMessage(bytes: Uint8Array, cuts: readonly CutPayload[]): DerivedMessage {
   return deriveFromView(bytes, viewMessage(bytes), cuts);
 }
@@ -119,8 +119,8 @@ function toPreparedPart({ type, at, length, toolCallId, toolName }: PartView): P
 }
 
 /**
- * The text around payloads is indexed in order, so that phrases are found there; of a payload every term, once: a log names the same
- * words ten thousand times, and searching files reads it line by line anyway.
+ * The text around payloads is indexed in order, so that phrases are found there; from a payload each term is indexed once: a log repeats
+ * the same words ten thousand times, and searching files reads it line by line anyway.
  */
 function indexTerms(view: MessageView, shown: MessageView, spelling: SpelledSink | null): IndexTerms {
   const whole = encodeForIndex(view.isBookkeeping ? "" : searchText(view), spelling);
@@ -139,7 +139,7 @@ function addMissing(terms: Uint8Array, more: Uint8Array): Uint8Array {
   return Buffer.from([text, ...missing].filter((term) => term !== "").join(" "));
 }
 
-/** The message as a model would see it: a reference stands where each payload stood. */
+/** The message as a model would see it: with a reference in place of each payload. */
 function replaceByReferences(bytes: Uint8Array, cuts: readonly CutPayload[]): Uint8Array {
   const inOrder = [...cuts].sort((a, b) => a.at - b.at);
   const references = inOrder.map((cut) => ({
@@ -181,20 +181,20 @@ function countLines(content: Uint8Array): number {
   return lines;
 }
 
-/** Null for reports that say nothing of a cache: they are no sign that there was none. */
+/** Null for reports without cache figures: they do not mean that there was no cache. */
 function readCacheUsage({ role, usage, answerId }: MessageView): PreparedMessage["cacheUsage"] {
   const { inputTokens = 0, cacheReadTokens, cacheWriteTokens } = usage ?? {};
   if (role !== "assistant" || (cacheReadTokens === undefined && cacheWriteTokens === undefined)) return null;
   const cachedTokens = cacheReadTokens ?? 0;
   const promptTokens = inputTokens + cachedTokens + (cacheWriteTokens ?? 0);
-  // Names are written by others and outlive their message, so only a hash is kept. Where there is none: no two requests of a growing
-  // prompt are alike.
+  // Ids are written by others and outlive their message, so only a hash is kept. Without an id, the usage identifies it: no two requests of
+  // a growing prompt are alike.
   const answer =
     answerId === undefined ? `${promptTokens} ${cachedTokens}` : hash("sha256", answerId).slice(0, 16);
   return promptTokens === 0 ? null : { answer, promptTokens, cachedTokens };
 }
 
-/** Output tokens are the one number of a report that speaks of this message alone. */
+/** Output tokens are the only number of a report that concerns this message alone. */
 function readCalibration(view: MessageView, tokens: number): PreparedMessage["calibration"] {
   const reported = view.usage?.outputTokens;
   const model = nameModel(view.model);

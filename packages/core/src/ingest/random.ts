@@ -1,6 +1,5 @@
 /**
- * Random bytes out of a stock: asking the system for the sixteen of every message would cost more than hashing it. What was given out is
- * never given out again.
+ * Random bytes from a pool: asking the system for the sixteen of every message would cost more than hashing it. No byte is ever used twice.
  */
 import { randomBytes } from "node:crypto";
 

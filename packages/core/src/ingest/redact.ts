@@ -1,11 +1,11 @@
 /**
  * Redaction on ingest: text that matches one of the patterns is replaced before anything is stored, so that no body, file, term, summary or
- * backup ever holds it. `vault.ts` decides what happens to the values.
+ * backup ever contains it. `vault.ts` decides what happens to the values.
  *
- * Invariants: the same bytes with the same patterns give the same bytes (unless a pattern reaches its time limit); around the placeholders everything is as it arrived, byte for byte,
- * and with the cut bytes put back it is what arrived; a JSON line stays JSON, because a placeholder stands inside a string or is one.
- * Built-in sets take time linear in the text. Patterns of the user are stopped after a time limit; a text that could not be checked in time
- * is replaced whole, because storing what may be a secret cannot be undone.
+ * Invariants: the same bytes with the same patterns give the same bytes (unless a pattern reaches its time limit); outside the placeholders
+ * every byte is as it arrived, and with the cut bytes put back the result is what arrived; a JSON line stays JSON, because a placeholder is
+ * inside a string or is one. Built-in sets take time linear in the text. User patterns are stopped after a time limit; a text that could
+ * not be checked in time is replaced whole, because storing a possible secret cannot be undone.
  */
 import { isUtf8 } from "node:buffer";
 import { asBuffer, decodeLiteral, iterateStrings, mapTextOffsets } from "../message/json-spans.ts";
@@ -23,19 +23,19 @@ interface Span {
 type FindSpans = (text: string) => Iterable<Span>;
 
 /**
- * Where a value may begin: where a word does, or behind an escape whose last letter looks like a part of it: of JSON inside a JSON string, of an
- * address (`%3D`) or of a terminal's colours.
+ * Where a value may begin: at the start of a word, or after an escape whose last letter looks like part of it: of JSON inside a JSON
+ * string, of a URL (`%3D`) or of a terminal's colours.
  */
 const START = String.raw`(?:\b|(?<=\\(?:[bfnrt]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})|%[0-9A-Fa-f]{2}|\[[0-9;]*m))`;
-/** What is looked at before a word. */
+/** How much is checked before a word. */
 const MAX_ESCAPE = 16;
-/** At least so many letters of a key. Markdown may have a backslash before a sign, which is not shown. A long run needs no stack. */
+/** At least this many characters of a key. Markdown may have a backslash before a sign, which is not shown. A long run needs no stack. */
 const letters = (least: number, signs = "_-"): string =>
   String.raw`(?:[A-Za-z0-9${signs}]|\\{1,2}[${signs}]){${least}}[A-Za-z0-9${signs}]*(?:\\{1,2}[${signs}][A-Za-z0-9${signs}]*)*`;
 const DASH = String.raw`\\{0,2}-`;
 const LINE = String.raw`\\{0,2}_`;
 
-/** By how they begin, and what follows. The beginning is looked for first, because that is fast, and then what is before it. */
+/** Keys with a known prefix, and what follows. The prefix is searched first, because that is fast, then what precedes it is checked. */
 const findPrefixed = (prefix: string, rest: string, accepts?: (value: string) => boolean): FindSpans =>
   findAll(new RegExp(`(?:${prefix})(?<=${START}(?:${prefix}))${rest}`, "gu"), accepts);
 
@@ -54,30 +54,30 @@ const SETS: Readonly<Record<(typeof REDACTION_SETS)[number], readonly FindSpans[
     findPrefixed(`xox[abeoprs]${DASH}`, letters(10, "-")),
     findWebTokens,
   ],
-  // No card begins with 1, as times in milliseconds do; nor with the two signs of an escape.
+  // No card begins with 1, as times in milliseconds do; nor with the two characters of an escape.
   "@cards": [
     findPrefixed(String.raw`(?<!%[0-9A-Fa-f]?)[2-6]\d`, String.raw`(?:[ -]?\d){11,17}\b`, hasCheckDigit),
   ],
 };
 
-/** All patterns of the user together may work this long on one message, in processor time, and each of them {@link MS_PER_MEGABYTE} more. */
+/** All user patterns together may run this long on one message, in processor time, and each of them {@link MS_PER_MEGABYTE} more. */
 const MESSAGE_LIMIT_MS = 500;
-/** After that, one pattern may still work this long on each text of the message, so that its short texts stay readable. */
+/** After that, one pattern may still run this long on each text of the message, so that its short texts stay readable. */
 const TEXT_LIMIT_MS = 10;
-/** Several times what a pattern that reads a text once takes: a long text must not be replaced only because it is long. */
+/** Several times what a pattern needs to read a text once: a long text must not be replaced only because it is long. */
 const MS_PER_MEGABYTE = 100;
 const allow = (length: number): number => Math.ceil((length / 1_000_000) * MS_PER_MEGABYTE);
 
 interface Rule {
   readonly name: string;
   readonly find: FindSpans;
-  /** Whether it looks at numbers of JSON as well as at its strings. */
+  /** Whether it also checks numbers in JSON, not only strings. */
   readonly seesNumbers: boolean;
-  /** Written by a user: may take exponential time. */
+  /** A user pattern: may take exponential time. */
   readonly isCustom: boolean;
 }
 
-/** What was taken out: where its placeholder stands in the redacted bytes, and the bytes that stood there. */
+/** A removed value: the range of its placeholder in the redacted bytes, and the original bytes. */
 export interface RedactedValue extends ByteRange {
   readonly original: Uint8Array;
 }
@@ -137,7 +137,7 @@ function limitRule(rule: Rule, onSlow: () => void): Rule {
   return { ...rule, find };
 }
 
-/** Puts what was taken out back: the bytes that arrived. */
+/** Puts the removed values back: the bytes that arrived. */
 export function restoreArrival(stored: Uint8Array, values: readonly RedactedValue[]): Buffer {
   const pieces: Uint8Array[] = [];
   let from = 0;
@@ -173,7 +173,7 @@ function compileRule(pattern: string, index: number): Rule[] {
   }
 }
 
-/** What an expression matches, empty matches left out. Linear where a match cannot begin inside an attempt that failed. */
+/** The matches of an expression, without empty ones. Linear if a match cannot begin inside a failed attempt. */
 function findAll(pattern: RegExp, accepts: (value: string) => boolean = () => true): FindSpans {
   return function* find(text) {
     for (const match of text.matchAll(pattern))
@@ -186,7 +186,10 @@ const SPACE = String.raw`(?: |%20|\+)`;
 const frameOf = (word: "BEGIN" | "END"): RegExp =>
   new RegExp(`-----${word}(?:[A-Z]|${SPACE}){1,40}?PRIVATE${SPACE}KEY(?:${SPACE}BLOCK)?-----`, "gu");
 
-/** Blocks from BEGIN to the next END; where none follows, the output was cut, and the lines of the key go. The text is read once. */
+/**
+ * Blocks from BEGIN to the next END; if none follows, the output was truncated, and the lines of the key are removed. The text is read
+ * once.
+ */
 function* findPrivateKeys(text: string): Iterable<Span> {
   const [begin, end] = [frameOf("BEGIN"), frameOf("END")];
   let isClosed = true;
@@ -202,11 +205,11 @@ function* findPrivateKeys(text: string): Iterable<Span> {
 
 const KEY_LETTERS =
   "(?:[A-Za-z0-9+/]|%2[BbFf]){32}[A-Za-z0-9+/]*(?:%2[BbFf][A-Za-z0-9+/]*){0,100}(?:=|%3[Dd]){0,2}";
-/** Headers may stand before the first line of a key, and numbers of lines before the others. */
+/** Headers may precede the first line of a key, and line numbers the others. */
 const FIRST_KEY_LINE = new RegExp(`[^]{0,100}?${KEY_LETTERS}`, "uy");
 const NEXT_KEY_LINE = new RegExp(`[^]{0,24}?${KEY_LETTERS}`, "uy");
 
-/** Where the lines of base64 end that follow the BEGIN of a key; null where there are none. */
+/** The end of the base64 lines that follow the BEGIN of a key; null if there are none. */
 function findKeyEnd(text: string, from: number): number | null {
   FIRST_KEY_LINE.lastIndex = from;
   if (!FIRST_KEY_LINE.test(text)) return null;
@@ -217,7 +220,7 @@ function findKeyEnd(text: string, from: number): number | null {
 }
 
 /**
- * JSON web tokens: `eyJ….eyJ….…`. Looked for from their first dot, which cannot be part of a segment: each segment is read at most three
+ * JSON web tokens: `eyJ….eyJ….…`. Searched from their first dot, which cannot be part of a segment: each segment is read at most three
  * times. A search for `eyJ` would read a run with many of them once for each.
  */
 function* findWebTokens(text: string): Iterable<Span> {
@@ -235,7 +238,7 @@ function* findWebTokens(text: string): Iterable<Span> {
 
 const TOKEN_HEAD = new RegExp(`eyJ(?<=${START}eyJ)[\\w-]{8}`, "gu");
 
-/** Where the first segment of a web token begins that ends at a dot: the first `eyJ` that may begin one in the run before the dot. */
+/** The start of a web token's first segment, which ends at a dot: the first `eyJ` that may begin one in the run before the dot. */
 function findTokenStart(text: string, from: number, dot: number): number | null {
   let wordStart = dot;
   while (wordStart > from && /[\w-]/u.test(text[wordStart - 1] as string)) wordStart -= 1;
@@ -245,7 +248,7 @@ function findTokenStart(text: string, from: number, dot: number): number | null 
   return found === null ? null : before + found.index;
 }
 
-/** Card numbers end in a digit that follows from the others; other long numbers rarely fit. */
+/** Card numbers end in a check digit; other long numbers rarely have a valid one. */
 function hasCheckDigit(value: string): boolean {
   const digits = [...value.replaceAll(/\D/g, "")].map(Number).reverse();
   const sum = digits.reduce(
@@ -255,13 +258,13 @@ function hasCheckDigit(value: string): boolean {
   return sum % 10 === 0 && digits.some((digit) => digit !== 0);
 }
 
-/** A stretch to take out, of bytes or of a text. */
+/** A stretch to remove, of bytes or of a text. */
 interface Cut extends Span {
   readonly name: string;
 }
 
 interface ByteCut extends Cut {
-  /** Stands outside of strings, so that the placeholder has to be one. */
+  /** Is outside of strings, so the placeholder has to be one. */
   readonly isBare?: boolean;
 }
 
@@ -276,7 +279,7 @@ function replaceCuts(bytes: Buffer, cuts: readonly ByteCut[]): Redacted {
     const placeholder = Buffer.from(renderPlaceholder(cut));
     pieces.push(bytes.subarray(from, cut.start), placeholder);
     size += cut.start - from;
-    // A copy: the arrival's memory may be handed to somebody else.
+    // A copy: the arrival's memory may be transferred.
     const original = Buffer.from(bytes.subarray(cut.start, cut.end));
     values.push({ at: size, length: placeholder.length, original });
     size += placeholder.length;
@@ -286,7 +289,7 @@ function replaceCuts(bytes: Buffer, cuts: readonly ByteCut[]): Redacted {
   return { bytes: Buffer.concat(pieces), values };
 }
 
-/** What the rules match, in order. Matches that overlap are taken out as one, under the name of the rule that comes first. */
+/** The matches of the rules, in order. Overlapping matches are removed as one, under the name of the first rule. */
 function findMatches(text: string, rules: readonly Rule[]): Cut[] {
   const matches: (Cut & { rank: number })[] = [];
   for (const [rank, { name, find }] of rules.entries())
@@ -306,7 +309,7 @@ function findMatches(text: string, rules: readonly Rule[]): Cut[] {
   return cuts;
 }
 
-/** Bytes that are not JSON; where they are not UTF-8 either, each counts as one character. */
+/** Bytes that are not JSON; if they are not UTF-8 either, each counts as one character. */
 function findInText(bytes: Buffer, rules: readonly Rule[]): ByteCut[] {
   if (!isUtf8(bytes)) return findMatches(bytes.toString("latin1"), rules);
   const text = bytes.toString("utf8");
@@ -333,7 +336,7 @@ function isJson(bytes: Buffer): boolean {
   }
 }
 
-/** Goes from string to string, so that a pattern sees what was said and not how JSON writes it, and can break nothing around it. */
+/** Goes from string to string, so that a pattern sees the text and not its JSON encoding, and cannot break the JSON around it. */
 function findInJson(bytes: Buffer, rules: readonly Rule[]): ByteCut[] {
   const forNumbers = rules.filter((rule) => rule.seesNumbers);
   const cuts: ByteCut[] = [];
@@ -356,7 +359,7 @@ function findInLiteral(bytes: Buffer, literal: ByteRange, rules: readonly Rule[]
     literal,
     found.flatMap(({ start, end }) => [start, end]),
   );
-  // A text that cannot be mapped to its bytes goes as a whole.
+  // A text that cannot be mapped to its bytes is removed as a whole.
   if (offsets === null)
     return [{ start: literal.at + 1, end: literal.at + literal.length - 1, name: first.name }];
   return found.map(({ name }, index) => ({

@@ -9,7 +9,7 @@ import { createContext, Script } from "node:vm";
 const sandbox = createContext({ work: undefined as unknown });
 const script = new Script("work()");
 
-/** The function's result, or undefined when it was stopped. A run stopped by the clock alone starts over with twice the time. */
+/** The function's result, or undefined if it was stopped. A run stopped by wall-clock time alone starts over with twice the time. */
 export function runWithin<T>(limitMs: number, work: () => T): T | undefined {
   const before = process.threadCpuUsage();
   for (let timeoutMs = limitMs; ; timeoutMs *= 2) {

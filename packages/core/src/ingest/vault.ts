@@ -1,6 +1,6 @@
 /**
- * What becomes of redacted values. With a key they can be sealed (AES-256-GCM, a fresh nonce each), and a redacted message is committed
- * to what arrived by a keyed hash, so that nobody can guess a short secret from the archive. Without a key values are dropped.
+ * What happens to redacted values. With a key they can be sealed (AES-256-GCM, a fresh nonce each), and a redacted message is committed to
+ * what arrived by a keyed hash, so that nobody can guess a short secret from the archive. Without a key, values are dropped.
  *
  * Invariants: a sealed value opens only for the message and the placeholder it was sealed for; the key is read from a private file or the
  * environment, is never stored, and never part of a setting, an error or an event.
@@ -17,11 +17,11 @@ import type { RedactedValue } from "./redact.ts";
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Where the key may stand instead of in a file. */
+/** Environment variable for the key, instead of a file. */
 export const KEY_VARIABLE = "LCM_REDACTION_KEY";
 
 export interface Vault {
-  /** Names the key without saying anything about it. */
+  /** Identifies the key without revealing anything about it. */
   readonly keyId: string;
   commit(salt: Uint8Array, arrival: Uint8Array): Buffer;
   seal(value: Uint8Array, range: SealedRange, random: (size: number) => Uint8Array): SealedValue;
@@ -29,7 +29,7 @@ export interface Vault {
   open(value: SealedValue, range: SealedRange): Buffer | null;
 }
 
-/** What a sealed value is bound to. The commitment stays with a message wherever it is moved; its number does not. */
+/** What a sealed value is bound to. The commitment stays with a message when it is moved; its number does not. */
 export interface SealedRange {
   readonly commitment: Uint8Array;
   readonly ordinal: number;
@@ -61,7 +61,7 @@ export function createVault(key: Uint8Array): Vault {
           .setAuthTag(value.sealed.subarray(end));
         return Buffer.concat([decipher.update(value.sealed.subarray(0, end)), decipher.final()]);
       } catch {
-        // The only thing that can be wrong here is what was sealed: the tag does not fit.
+        // The only possible error here is a wrong sealed value: the tag does not match.
         return null;
       }
     },
@@ -72,7 +72,7 @@ function renderRange({ commitment, ordinal, at, length }: SealedRange): Buffer {
   return Buffer.concat([Buffer.from(JSON.stringify(["sealed", ordinal, at, length])), commitment]);
 }
 
-/** The vault that the settings name; null when they name none. Throws where a key is named and cannot be used. */
+/** The vault configured in the settings; null if there is none. Throws if a key is configured and cannot be used. */
 export function openVault({ redactionKeyFile }: Pick<Settings, "redactionKeyFile">): Vault | null {
   const text = redactionKeyFile === "" ? process.env[KEY_VARIABLE] : readKeyFile(redactionKeyFile);
   if (text === undefined || text.trim() === "") return null;
@@ -133,7 +133,7 @@ export function commitMessage(request: {
   return { commitment, redaction: { keyId: vault.keyId, keyed, values: sealed } };
 }
 
-/** The values of a message, opened; null where one cannot be. */
+/** The opened values of a message; null if one cannot be opened. */
 export function openValues(vault: Vault, message: RedactedMessage): RedactedValue[] | null {
   const { commitment } = message;
   const opened: RedactedValue[] = [];
@@ -146,8 +146,8 @@ export function openValues(vault: Vault, message: RedactedMessage): RedactedValu
 }
 
 /**
- * Proves with the key that a message, its values put back, is what arrived. Undefined: it cannot be told, because the values were dropped
- * or another key was used. Null: it is. Else what is wrong.
+ * Proves with the key that a message with its values put back is what arrived. Undefined: unknown, because the values were dropped or
+ * another key was used. Null: proven. Otherwise: what is wrong.
  */
 export function proveArrival(vault: Vault, message: RedactedMessage): string | null | undefined {
   if (message.values.length === 0) return undefined;
