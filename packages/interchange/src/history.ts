@@ -1,6 +1,6 @@
 /**
- * Whole histories in and out of an archive file: the entrance for the command line and for programs. Opens the store itself, because
- * a move works on rows and not through the engine's verbs; agents may go on using the archive meanwhile.
+ * Imports and exports whole histories: the API for the command line and for programs. Opens the store itself, because a move works on rows and
+ * not through the engine's verbs; agents can keep using the archive meanwhile.
  */
 
 import { copyFileSync, existsSync, linkSync, mkdirSync, realpathSync, rmSync, statSync } from "node:fs";
@@ -33,15 +33,15 @@ import { exportRemnic } from "./formats/remnic.ts";
 /** Where an archive is. */
 export interface ArchiveLocation {
   readonly database: string;
-  /** The folder of its own beside the database when absent. */
+  /** By default the folder beside the database. */
   readonly filesDir?: string | undefined;
 }
 
 export interface ExportRequest extends ArchiveLocation, ExportOptions, PageOptions {
   readonly format: ExportFormat;
-  /** Replaces a file that is in the way; Remnic databases are always added to. */
+  /** Replaces an existing file; Remnic databases are always appended to. */
   readonly overwrite?: boolean | undefined;
-  /** For Remnic and pages: does everything and keeps nothing. */
+  /** For Remnic and pages: does everything, then rolls back. */
   readonly dryRun?: boolean | undefined;
 }
 
@@ -59,7 +59,7 @@ export async function exportConversations(
   refuseOwnFiles(request);
   if (format !== "remnic" && !overwrite && existsSync(out)) {
     throw new EngineError("usage", `cannot write ${out}: it exists`, {
-      hint: "name another file, or say that it may be replaced",
+      hint: "name another file, or allow overwriting",
     });
   }
   const store = await openLocation(openStore, request, { readOnly: true, create: false });
@@ -84,7 +84,7 @@ export async function exportConversations(
   }
 }
 
-/** An export never takes the place of the archive it reads, by whatever name: the loss could not be undone. */
+/** Refuses an export to any of the archive's own files, under any name: the loss could not be undone. */
 function refuseOwnFiles(request: ExportRequest): void {
   const { database, out } = request;
   const address = parseAddress(database);
@@ -111,7 +111,7 @@ function isBelow(folder: string, path: string): boolean {
 
 export type HistoryKind = "archive" | "lossless-claw";
 
-/** What a file is, when it holds whole histories and not one transcript. */
+/** The kind of a file that holds whole histories rather than one transcript. */
 export async function detectHistory(path: string): Promise<HistoryKind | null> {
   try {
     if (isSqliteFile(path)) return isOpenCodeDatabase(path) ? null : "lossless-claw";
@@ -127,9 +127,9 @@ export interface HistoryRequest extends ArchiveLocation {
   readonly sessionFilter?: readonly string[] | undefined;
   readonly since?: number | undefined;
   readonly largeFileThresholdTokens: number;
-  /** Whose patterns decide what is redacted; archives are copies of archives and taken as they are. */
+  /** Settings whose patterns are used for redaction; archives are copied without redaction. */
   readonly settings?: Settings | undefined;
-  /** Shared by what is imported together. */
+  /** Shared by files that are imported together. */
   readonly importId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
@@ -172,10 +172,9 @@ export interface MigrateRequest extends Pick<
 }
 
 /**
- * Copies an archive into another one, in any database, and compares both. Can be repeated: it goes on where it stopped.
+ * Copies an archive into another one, in any database, and compares both. Can be repeated: it continues where it stopped.
  *
- * @example
- * await migrate({ from: { database: "lcm.db" }, to: { database: "postgres://lcm@db.example/archive" } });
+ * @example await migrate({ from: { database: "lcm.db" }, to: { database: "postgres://lcm@db.example/archive" } });
  */
 export async function migrate(request: MigrateRequest, openStore: OpenStore): Promise<MigrateResult> {
   const { from, to, dryRun = false, ...options } = request;
@@ -222,8 +221,8 @@ async function withExisting<T>(
 }
 
 /**
- * A copy of an archive to try something on, in a folder of the caller's: the database page by page, large files as second names for the
- * same content where the disk allows it. Of an archive that does not exist yet the copy is empty.
+ * A copy of an archive to try something on, in a folder of the caller: the database page by page, large files as hard links where the disk
+ * supports them. The copy of an archive that does not exist yet is empty.
  */
 export async function copyForTrial(
   location: ArchiveLocation,
@@ -252,7 +251,7 @@ export async function copyForTrial(
   return copy as Required<ArchiveLocation>;
 }
 
-/** Writes one state of a database as an archive file. It is proven by importing it on trial, which is removed afterwards. */
+/** Writes a snapshot of a database as an archive file. A trial import proves the file and is removed afterwards. */
 export async function writeSnapshot(request: SnapshotRequest, openStore: OpenStore): Promise<SnapshotCounts> {
   const { database, out, proveIn, onProgress } = request;
   const store = await openLocation(openStore, { database }, { readOnly: true, create: false });
@@ -289,7 +288,7 @@ async function importOnTrial(
   }
 }
 
-/** What is on a server has no pages that could be copied. */
+/** A server's database has no pages that could be copied. */
 async function copyThroughArchive(from: Store, into: Store, folder: string): Promise<void> {
   const path = join(folder, "all.lcmx");
   try {
@@ -307,7 +306,7 @@ function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch {
-    // Another disk, or one without second names: then the content is copied, and says so itself if it cannot be.
+    // Another disk, or one without hard links: copy the content; that reports its own failure.
     copyFileSync(from, to);
   }
 }

@@ -1,6 +1,6 @@
 /** Importing and exporting: transcripts of agents, archives, databases of other programs. */
 
-// Finding out what a file is
+// Detecting what a file is
 export { detectFormat, isDocumentName, listTranscripts, openTranscript } from "./transcript/detect.ts";
 export { isOpenCodeDatabase } from "./formats/opencode-database.ts";
 export { holdsSessionLines } from "./transcript/import-documents.ts";

@@ -1,3 +1,3 @@
-/** Inner parts that tests of other packages look at. No program uses them. */
+/** Internals that tests of other packages need. No program uses them. */
 export { exportArchive } from "./archive/export-archive.ts";
 export { importArchive } from "./archive/import-archive.ts";

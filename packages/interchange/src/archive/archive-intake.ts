@@ -1,7 +1,6 @@
 /**
- * Takes the records of an archive in order, whatever they come from: a file, or another store. A conversation that is there already is compared
- * row by row: equal rows add nothing, rows after them are added. A conversation that differs, or whose sessions are stored elsewhere, is left
- * alone and named.
+ * Stores the records of an archive in order, from a file or from another store. A conversation that already exists is compared row by row: equal
+ * rows add nothing, rows after them are added. A conversation that differs, or whose sessions are stored elsewhere, is left alone and reported.
  */
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
@@ -25,17 +24,17 @@ const BATCH_ROWS = 400;
 const BATCH_BYTES = 1024 * 1024;
 
 export interface IntakeOptions {
-  /** The file, or the name of what the records come from. */
+  /** The file, or a name for the source of the records. */
   readonly path: string;
-  /** Gives everything to this owner instead of the one it had. */
+  /** Assigns everything to this owner instead of the original one. */
   readonly owner?: string | undefined;
   readonly sessionFilter?: readonly string[] | undefined;
   readonly since?: number | undefined;
   readonly derive: Derive;
   readonly now: number;
-  /** What is known about conversations and sessions that are there becomes what the records say; else it is left as it is. */
+  /** Overwrites what is known about existing conversations and sessions with what the records say; otherwise it stays as it is. */
   readonly follows?: boolean | undefined;
-  /** Has its own when absent. */
+  /** Generated when absent. */
   readonly importId?: string | undefined;
 }
 
@@ -49,10 +48,10 @@ export interface ArchiveImportResult {
   readonly bytes: number;
 }
 
-/** A conversation that is stored whole, as it is in the archive. */
+/** A conversation that is already stored completely, exactly as in the archive. */
 export interface StoredAlready {
   readonly conversationId: number;
-  /** Rows of messages that the archive has of it. */
+  /** The number of its message rows in the archive. */
   readonly messages: number;
 }
 
@@ -73,7 +72,7 @@ export class ArchiveIntake {
   readonly #mark: ImportMark;
   readonly #problems: ImportProblem[] = [];
   readonly #conversationIds: number[] = [];
-  /** Those that got something; the others are not this file's to prove. */
+  /** Conversations that got rows. Only these are proven; the others did not come from this file. */
   readonly #changed = new Set<number>();
   readonly #seen: Map<string, number>;
   readonly #stored: ReadonlyMap<number, StoredAlready>;
@@ -85,7 +84,7 @@ export class ArchiveIntake {
   #isLeftOut = false;
   #rows: MovedRow[] = [];
   #rowBytes = 0;
-  /** Of the rows of the conversation so far: they are numbered from one on. */
+  /** Of the rows of the conversation so far; rows are numbered from one. */
   #lastSeq = 0;
   #files = new Map<string, FileEntry>();
   #openFile: { file: MovedFile; missing: number; pieces: Buffer[] } | null = null;
@@ -93,8 +92,8 @@ export class ArchiveIntake {
   #storedSummaries = 0;
 
   /**
-   * `seen` counts the conversations of one owner, key and age that were met before; `stored` has those that need not be looked at, by the line
-   * where they begin.
+   * `seen` counts earlier conversations with the same owner, key and age; `stored` maps the first line of each conversation that need not be
+   * compared.
    */
   constructor(
     store: Intake,
@@ -136,7 +135,7 @@ export class ArchiveIntake {
     }
   }
 
-  /** Refuses what does not prove: then the archive was forged, or made by a program that erred. */
+  /** Fails if the conversations do not prove: then the archive was forged, or written by a faulty program. */
   async prove(conversationIds: Iterable<number> = this.#changed): Promise<void> {
     const [problem] = await this.#store.proveMoved([...conversationIds], this.#options.derive);
     if (problem !== undefined) throw refuse(this.#options.path, `it does not verify: ${problem.message}`);
@@ -196,7 +195,7 @@ export class ArchiveIntake {
     this.#isLeftOut = true;
   }
 
-  /** The sessions of a conversation; those of conversations that are left out are not stored. */
+  /** Stores the sessions of a conversation; sessions of conversations that are left out are not stored. */
   async #saveSessions(moved: MovedConversation): Promise<void> {
     const ids = new Set(moved.placements.map((placement) => placement.sessionId));
     const withOwner = <T extends { owner: string; sessionId: string }>(list: readonly T[]): T[] =>
@@ -229,7 +228,8 @@ export class ArchiveIntake {
     const isRight =
       content.byteLength === file.byteSize &&
       createHash("sha256").update(content).digest("hex") === file.sha256;
-    if (!isRight) throw refuse(this.#options.path, `the content of file ${file.sha256} is not what it was`);
+    if (!isRight)
+      throw refuse(this.#options.path, `the content of file ${file.sha256} does not match its hash`);
     this.#files.set(file.sha256, { file, content });
     this.#rowBytes += content.byteLength;
   }
@@ -241,7 +241,7 @@ export class ArchiveIntake {
         this.#options.path,
         `row ${row.seq} of a conversation is where row ${this.#lastSeq} should be`,
       );
-    // Only in front of a message: a message and the records of its files belong together.
+    // Flush only before a message: a message and the records of its files belong together.
     const isFull = this.#rows.length >= BATCH_ROWS || this.#rowBytes > BATCH_BYTES;
     const isAtEdge = this.#rows.at(-1)?.seq === this.#current.present;
     if (row.kind === "message" && (isFull || isAtEdge)) await this.#flushRows();
@@ -280,7 +280,7 @@ export class ArchiveIntake {
     for (const { sha256 } of listCuts(rows)) this.#files.delete(sha256);
   }
 
-  /** The seq of the first of these rows that is not what is stored; null when all are. */
+  /** The seq of the first row that differs from the stored one; null when all are equal. */
   async #findDifference(conversationId: number, rows: readonly MovedRow[]): Promise<number | null> {
     const [first] = rows;
     if (!first) return null;
@@ -295,7 +295,7 @@ export class ArchiveIntake {
     return rows.find((row, i) => !isSameRow(row, stored[i]))?.seq ?? null;
   }
 
-  /** A file stands in the archive once, before the first message that holds it; for later ones it is read back from the store. */
+  /** The archive has each file once, before the first message that holds it; for later messages the file is read back from the store. */
   async #recallFiles(conversationId: number, rows: readonly MovedRow[]): Promise<void> {
     for (const { sha256 } of listCuts(rows)) {
       if (this.#files.has(sha256)) continue;
@@ -334,7 +334,7 @@ export class ArchiveIntake {
     this.#files = new Map();
   }
 
-  /** A conversation that went on since, or got nothing, keeps its own cover. */
+  /** A conversation that has continued since, or got nothing, keeps its own cover. */
   async #setCover(current: OpenConversation, cover: readonly string[], lineNumber: number): Promise<void> {
     const { moved, conversationId } = current;
     if (!this.#changed.has(conversationId)) return;
@@ -342,7 +342,7 @@ export class ArchiveIntake {
     const hasGrown = (listed?.rows ?? 0) > moved.rows || (listed?.summaries ?? 0) > current.summaries;
     if (!hasGrown) return this.#store.moveCover(conversationId, cover, moved);
     if (this.#storedSummaries === 0) return;
-    // Where no row was added here, they count the same rows; once retired, nobody counts again.
+    // If no row was added here, the summaries count the same rows. Prove them now: retired summaries are not counted again.
     if (listed?.rows === moved.rows) await this.prove([conversationId]);
     await this.#store.retireBeside(conversationId);
     const message = `conversation ${conversationId} was folded further since; the summaries of the archive are stored beside its own`;
@@ -350,7 +350,7 @@ export class ArchiveIntake {
   }
 }
 
-/** What another archive knows a conversation by; several may share it, in order. */
+/** The identity of a conversation across archives; several may share it, in order. */
 export const nameConversation = ({
   owner,
   sessionKey,
@@ -380,8 +380,8 @@ const countMessages = (rows: readonly MovedRow[]): number =>
   rows.filter((row) => row.kind === "message").length;
 
 /**
- * Rows that contradict each other break a rule of the database or an assumption of the code that stores them: the file is wrong then, not the
- * program. What the system says of files and disks is passed on.
+ * Rows that contradict each other violate a database constraint or an assumption of the code that stores them: then the file is wrong, not the
+ * program. System errors about files and disks are passed on.
  */
 export function describeFailure(error: unknown, path: string): unknown {
   const isOurs = error instanceof EngineError && error.code !== "internal";

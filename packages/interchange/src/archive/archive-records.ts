@@ -1,8 +1,7 @@
 /**
- * The records of the archive format `.lcmx`: one JSON object per line, its kind in `record`. This file is the format; the page
- * about interchange describes it for people. Members stand in the order in which they are written here, and none is left out, so
- * that equal archives give equal bytes; but for what came to the format later: that is left out where there is nothing to tell, and an
- * archive that was written before still goes through unchanged.
+ * The records of the archive format `.lcmx`: one JSON object per line, its kind in `record`. This file is the format; the page about interchange
+ * describes it for people. Members are written in the order given here, and none is omitted, so that equal archives give equal bytes. Members
+ * added to the format later are omitted when empty, so that older archives still round-trip unchanged.
  *
  * Bytes are written as `text` where they are UTF-8 and as `base64` where they are not.
  */
@@ -90,7 +89,7 @@ function renderRow(row: MovedRow): object {
   return { record: "message", ...facts, ...proof, ...sealed, ...content };
 }
 
-/** What the vault has of a message, still sealed. */
+/** The vault values of a message, still sealed. */
 function renderRedaction({ keyId, keyed, values }: PreparedRedaction): object {
   return {
     keyId,
@@ -106,7 +105,7 @@ function renderRedaction({ keyId, keyed, values }: PreparedRedaction): object {
   };
 }
 
-/** The record on a line, or an error that says what is wrong with it. */
+/** Parses the record on a line, or throws an error that says what is wrong with it. */
 export function parseRecord(line: Uint8Array, lineNumber: number): ArchiveRecord {
   const parsed = parseLine(line);
   if (parsed.kind !== "entry")
@@ -319,7 +318,7 @@ function readSummary(entry: JsonObject): MovedSummary {
 
 interface FieldReader {
   text(name: string): string;
-  /** A text that names a session, an owner or an event: one that the database gives back unchanged. */
+  /** The name of a session, an owner or an event: a text that the database returns unchanged. */
   name(name: string): string;
   textOrNull(name: string): string | null;
   number(name: string): number;

@@ -1,8 +1,8 @@
 /**
- * Which conversations of an archive file a store has already, as they are in the file. Read on a snapshot, so that nobody waits: what is found
- * equal here is not compared again under the lock of the import that follows.
+ * Finds the conversations of an archive file that a store already has, exactly as in the file. Reads a snapshot, so that nobody waits:
+ * conversations found equal here are not compared again under the lock of the import that follows.
  *
- * It only ever saves work. Whatever it is not sure of (something to add, a difference, a file that cannot be read) is left to the import.
+ * This is only an optimisation. Anything uncertain (rows to add, a difference, an unreadable file) is left to the import.
  */
 import type { Intake, ListedConversation, MovedSummary, Snapshot } from "@lossless/core/ports";
 import type { ArchiveRecord } from "./archive-records.ts";
@@ -11,7 +11,7 @@ import type { IntakeOptions, StoredAlready } from "./archive-intake.ts";
 
 const PAGE_SUMMARIES = 400;
 
-/** By the line where a conversation begins. */
+/** Keyed by the line where a conversation begins. */
 export async function findStored(
   snapshot: Snapshot,
   records: AsyncIterable<{ readonly record: ArchiveRecord; readonly lineNumber: number }>,
@@ -36,7 +36,7 @@ export async function findStored(
   return found;
 }
 
-/** Takes one conversation after the other and stores nothing; `conversationId` is null as soon as there would be something to store. */
+/** Reads one conversation after the other and stores nothing; `conversationId` becomes null as soon as there would be something to store. */
 class Comparison {
   conversationId: number | null = null;
   readonly #snapshot: Snapshot;
@@ -75,7 +75,7 @@ class Comparison {
     },
     openMoved: async (moved, nth) => {
       const known = this.#byName.get(nameConversation(moved))?.[nth ?? 0];
-      // Its rows are passed over: there is nothing to compare them with.
+      // Skip its rows: there is nothing to compare them with.
       if (known === undefined) return { kind: "conflict", reason: "it is not stored" };
       const { conversationId, rows } = known;
       const { turns } = await this.#snapshot.readMovedSessions([conversationId]);
@@ -105,6 +105,6 @@ class Comparison {
   }
 
   #refuse(): never {
-    throw new Error("an archive file asks for nothing of the kind");
+    throw new Error("an archive file never needs this call");
   }
 }

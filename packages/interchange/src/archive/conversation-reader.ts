@@ -1,6 +1,6 @@
 /**
- * Reads one conversation for an export that people or other programs read: its messages in order, newest versions only, with the bytes
- * and the view of each, and its summaries with what lies under them. Forgotten messages are left out; hidden ones say so.
+ * Reads one conversation for an export that people or other programs read: its messages in order, newest versions only, with the bytes and the
+ * view of each, and its summaries with their sources. Forgotten messages are left out; hidden ones are marked.
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -12,7 +12,7 @@ import type { MovedSummary, Snapshot } from "@lossless/core/ports";
 const PAGE = 200;
 
 export interface ReadMessage {
-  /** The first version, which links and places name. */
+  /** The first version, which links and places refer to. */
   readonly row: MessageRow;
   readonly bytes: Uint8Array;
   readonly view: MessageView;
@@ -41,7 +41,7 @@ export async function* readMessages(store: Snapshot, conversationId: number): As
   } while (after !== null);
 }
 
-/** Sources before what was made from them. */
+/** Sources come before the summaries made from them. */
 export async function* readSummaries(store: Snapshot, conversationId: number): AsyncGenerator<MovedSummary> {
   for (let offset = 0; ; offset += PAGE) {
     const page = await store.readMovedSummaries(conversationId, offset, PAGE);

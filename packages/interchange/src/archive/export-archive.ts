@@ -13,7 +13,7 @@ import { writeWholeFile } from "../formats/whole-file.ts";
 
 const PAGE_ROWS = 200;
 const PAGE_SUMMARIES = 100;
-/** A multiple of three, so that pieces of base64 could be joined. */
+/** A multiple of three, so that base64 pieces can be joined. */
 const PIECE_BYTES = 192 * 1024;
 
 export interface ExportProgress {
@@ -22,7 +22,7 @@ export interface ExportProgress {
 }
 
 export interface ExportChoice extends MoveChoice {
-  /** ms UTC: only conversations with a message at or after. */
+  /** ms UTC: only conversations with a message at or after this time. */
   readonly since?: number | undefined;
   /** Session ids or keys. */
   readonly sessionFilter?: readonly string[] | undefined;
@@ -43,7 +43,7 @@ export interface ExportResult {
   readonly bytes: number;
 }
 
-/** The conversations an export is asked for. */
+/** The conversations that the export selects. */
 export async function chooseConversations(
   store: Snapshot,
   choice: ExportChoice,
@@ -92,7 +92,7 @@ async function* renderLines(records: AsyncIterable<ArchiveRecord>): AsyncGenerat
 
 export type ArchiveCounts = { conversations: number; messages: number; summaries: number; files: number };
 
-/** Everything that an archive file of these conversations holds, but for its end. */
+/** All records of an archive file of these conversations, except the end record. */
 export async function* readRecords(
   store: Snapshot,
   options: Omit<ExportOptions, "out">,
@@ -143,14 +143,14 @@ async function* readConversation(
   yield { record: "cover", summaries: await store.readMovedCover(conversationId) };
 }
 
-/** What a row needs to be stored: the files it holds, or that it records. */
+/** The files a row needs to be stored: those it holds or records. */
 function listContents(row: MovedRow): string[] {
   if (row.kind === "message") return row.cuts.map(({ sha256 }) => sha256);
   const { sha256 } = row.change === "file" ? (JSON.parse(row.body) as { sha256?: string }) : {};
   return sha256 === undefined ? [] : [sha256];
 }
 
-/** Files stand before the first row that needs them: the message that brought one may be forgotten, and others still hold it. */
+/** Each file comes before the first row that needs it: the message that brought it may be forgotten while others still hold it. */
 async function* readFiles(
   store: Snapshot,
   conversationId: number,

@@ -1,10 +1,9 @@
 /**
- * Reads an archive (`.lcmx`, `.lcmx.zst`) into a store. A conversation that is there already is compared row by row: equal rows add
- * nothing, rows after them are added. A conversation that differs, or whose sessions are stored elsewhere, is left alone and named.
+ * Reads an archive (`.lcmx`, `.lcmx.zst`) into a store. A conversation that already exists is compared row by row: equal rows add nothing, rows
+ * after them are added. A conversation that differs, or whose sessions are stored elsewhere, is left alone and reported.
  *
- * Invariant: all or nothing. What was imported is proven, by the checks of `verify`, before it is committed; until then nobody sees it, and a
- * file that is refused, or an import that is killed, leaves nothing. Other programs go on meanwhile: they wait only for the
- * short transaction at the end.
+ * Invariant: all or nothing. Imported rows are proven with the checks of `verify` before they are committed; until then nobody sees them, and a
+ * refused file or a killed import leaves nothing behind. Other programs continue meanwhile: they wait only for the short transaction at the end.
  */
 
 import { createHash } from "node:crypto";
@@ -23,7 +22,7 @@ import { findStored } from "./compare-archive.ts";
 import type { ImportProgress } from "../transcript/import-result.ts";
 import { createAbortError } from "../transcript/lines.ts";
 
-/** One message is at most this long; base64 adds a third. */
+/** The maximum length of one message; base64 adds a third. */
 const MAX_RECORD_BYTES = 160 * 1024 * 1024;
 const ZSTD_MAGIC = 0xfd2fb528;
 
@@ -32,7 +31,7 @@ export interface ArchiveImportOptions extends IntakeOptions {
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }
 
-/** True for a file that begins as an archive does. */
+/** True for a file that begins like an archive. */
 export async function isArchive(path: string): Promise<boolean> {
   const file = await open(path, "r");
   try {
@@ -65,7 +64,7 @@ export async function importArchive(
   }, REPEATABLE);
 }
 
-/** Nothing is known of a file that cannot be read: the import says why. */
+/** Returns nothing for a file that cannot be read: the import reports why. */
 async function compareFirst(
   store: Pick<Store, "withSnapshot">,
   options: ArchiveImportOptions,
@@ -104,7 +103,7 @@ async function* readArchive(options: ArchiveImportOptions): AsyncGenerator<Numbe
     if (record.record === "end") {
       hasEnd = true;
       const isRight = record.records === lineNumber - 1 && record.sha256 === hash.digest("hex");
-      if (!isRight) throw refuse(path, "its lines are not those that were written");
+      if (!isRight) throw refuse(path, "its checksum does not match");
     } else hash.update(line).update("\n");
     yield { record, lineNumber };
     if (lineNumber % 256 === 0) onProgress?.({ bytesDone: source.bytesRead, bytesTotal, lines: lineNumber });
@@ -129,7 +128,7 @@ async function decompress(
   return readWhole(source.pipe(decompressor), path);
 }
 
-/** What zlib says of a file that was cut off or changed, in our words. */
+/** Rewords zlib's errors about a truncated or modified file. */
 async function* readWhole(chunks: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Uint8Array> {
   try {
     yield* chunks;

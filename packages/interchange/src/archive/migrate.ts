@@ -1,10 +1,11 @@
 /**
- * Copies a whole archive into another one, from any database to any other: conversation by conversation, as records of the archive format that
- * are never written to a file, and compares both sides at the end.
+ * Copies a whole archive into another one, from any database to any other: conversation by conversation, as archive records that are never
+ * written to a file. Compares both sides at the end.
  *
- * Invariants: the source is read on one state and never changed. Conversations appear in the target whole and proven, or not at all, so a kill at
- * any moment leaves a target that verifies, and the next run goes on with what is missing. A conversation of the target that did not come from this source is
- * never touched: if the source has it too, everything is refused before anything is written. One page of rows and one large file are in memory at a time.
+ * Invariants: the source is read from one snapshot and never changed. Conversations appear in the target complete and proven, or not at all, so
+ * a kill at any moment leaves a target that verifies, and the next run continues with what is missing. A conversation of the target that did not
+ * come from this source is never touched: if the source has it too, the migration is refused before anything is written. One page of rows and
+ * one large file are in memory at a time.
  */
 import { EngineError, hidePassword, makeImportId, settleAddress } from "@lossless/core";
 import { deriveMessage } from "@lossless/core/formats";
@@ -17,11 +18,11 @@ import { ArchiveIntake, nameConversation } from "./archive-intake.ts";
 export interface MigrateOptions {
   readonly from: Store;
   readonly to: Store;
-  /** The source as it is named in the target, by which a later run knows what it has brought before. */
+  /** The name of the source in the target, by which a later run recognises what it has already copied. */
   readonly name: string;
-  /** Leaves out conversations that exist in the target, instead of refusing. */
+  /** Skips conversations that exist in the target, instead of refusing. */
   readonly skipExisting?: boolean | undefined;
-  /** Rows of conversations that come over together, about. */
+  /** Approximate number of rows of conversations that are copied in one transaction. */
   readonly groupRows?: number | undefined;
   readonly now: number;
   readonly signal?: AbortSignal | undefined;
@@ -35,23 +36,23 @@ export interface MigrateProgress {
 }
 
 export interface MigrateResult extends ArchiveCounts {
-  /** Conversations that an earlier run had brought, as they are. */
+  /** Conversations that an earlier run copied and that are unchanged. */
   readonly presentBefore: number;
   /** Conversations of the target that were left alone. */
   readonly leftOut: readonly string[];
   /** Records that were found to be equal on both sides. */
   readonly compared: number;
   readonly dryRun: boolean;
-  /** What the source has and a target does not get. */
+  /** Data of the source that is not copied to the target. */
   readonly notCopied: NotCopied;
 }
 
 export interface NotCopied {
-  /** A model makes them again. */
+  /** A model recomputes them. */
   readonly vectors: number;
-  /** Records of what models were asked, which caps and `lcm spend` count by. */
+  /** Records of model calls, which caps and `lcm spend` count. */
   readonly modelCalls: number;
-  /** Folds that are owed; the next turn notes them again. */
+  /** Pending folds; the next turn records them again. */
   readonly debts: number;
 }
 
@@ -64,18 +65,18 @@ async function countNotCopied(from: Store): Promise<NotCopied> {
   return { vectors: spaces.reduce((sum, { vectors }) => sum + vectors, 0), modelCalls, debts: debts.length };
 }
 
-/** How a source is named in its target. */
+/** The name of a source in its target. */
 export const nameOrigin = (database: string): string => hidePassword(settleAddress(database));
 
 interface Pair {
   readonly source: ListedConversation;
-  /** How many of the same owner, key and age come before it. */
+  /** How many with the same owner, key and age come before it. */
   readonly nth: number;
   /** Its conversation in the target, as it was found. */
   readonly target: ListedConversation | null;
 }
 
-/** Enough rows that the work around a transaction is nothing beside them. */
+/** Enough rows that the cost of a transaction is negligible. */
 const GROUP_ROWS = 5_000;
 
 export async function migrateArchive(options: MigrateOptions): Promise<MigrateResult> {
@@ -85,7 +86,7 @@ export async function migrateArchive(options: MigrateOptions): Promise<MigrateRe
   });
 }
 
-/** What a migration would copy. Null: there is no target yet. */
+/** What a migration would copy. `null`: the target does not exist yet. */
 export async function planMigration(
   options: Omit<MigrateOptions, "to" | "now"> & { readonly to: Store | null },
 ): Promise<MigrateResult> {
@@ -108,11 +109,11 @@ export async function planMigration(
 }
 
 interface MigrationPlan {
-  /** To be copied, or to be gone on with. */
+  /** To be copied or continued. */
   readonly missing: readonly Pair[];
-  /** Brought by an earlier run, as far as they go. */
+  /** Copied by an earlier run, up to what the source had then. */
   readonly present: readonly Pair[];
-  /** The target's own. */
+  /** Conversations of the target itself. */
   readonly leftOut: readonly string[];
   readonly importId: string;
 }
@@ -213,7 +214,7 @@ class Migration {
     }
   }
 
-  /** Reads both sides again, beside each other. What the target has by now is looked up anew. */
+  /** Reads both sides again, side by side. Looks up the target's conversations again. */
   async #compare(pairs: readonly Pair[]): Promise<number> {
     const total = pairs.reduce((sum, { source }) => sum + source.rows, 0);
     const found = Map.groupBy(await this.#options.to.listMoved({}), nameConversation);
@@ -250,7 +251,7 @@ class Migration {
     });
   }
 
-  /** What is derived in the target, its index included, must prove there. */
+  /** Derived data of the target, including its index, must prove there. */
   async #verify(): Promise<void> {
     const { to } = this.#options;
     await to.flushIndex();
@@ -271,7 +272,7 @@ class Migration {
   #checkSignal(): void {
     if (this.#options.signal?.aborted !== true) return;
     throw new EngineError("aborted", `cannot finish the migration of ${this.#options.name}: cancelled`, {
-      hint: "run it again: it goes on with the conversations that are missing",
+      hint: "run it again: it continues with the missing conversations",
     });
   }
 }
@@ -305,7 +306,7 @@ function findActive(
   return (source) => source.archivedAt === null && active.has(nameKey(source));
 }
 
-/** Those that are in the target as they are in the source, as far as that is known without reading their rows; and the others. */
+/** Separates conversations whose target equals the source, as far as that is known without reading rows, from the others. */
 async function separate(
   source: Snapshot,
   to: Store | null,
@@ -339,7 +340,7 @@ async function isAsFar(
   return JSON.stringify(own) === JSON.stringify(other);
 }
 
-/** What comes over in one transaction. Of conversations that are told apart only by their order, each group has one. */
+/** Groups the conversations that are copied in one transaction. Conversations that only their order tells apart go into different groups. */
 function toGroups(pairs: readonly Pair[], groupRows: number): Pair[][] {
   const groups: Pair[][] = [];
   let rows = Number.POSITIVE_INFINITY;

@@ -1,10 +1,10 @@
 /**
- * Makes a database of the documented schema ours, in place: its history is imported into a new file beside it, the old file gets another
- * name, and the new one takes its place. Nothing is written to the old one, and it is never in use by two programs at once: an exclusive
- * lock is held from before the first read until after the last rename, and adopting is refused while anyone else has it open.
+ * Converts a database of the documented schema in place: its history is imported into a new file beside it, the old file is renamed, and the new
+ * one takes its place. Nothing is written to the old file, and two programs never use it at once: an exclusive lock is held from before the
+ * first read until after the last rename, and adoption is refused while another process has the file open.
  *
- * Invariant: killed at any point, the path names a whole database, the old or the new one, and the next call begins anew or finishes. Only
- * a log of the old one leaves the path before its file does, and then the old one is whole under its other name.
+ * Invariant: if killed at any point, the path names a complete database, the old or the new one, and the next call starts over or finishes. Only
+ * the log of the old database can leave the path before its file does, and then the old database is complete under its other name.
  */
 
 import { copyFileSync, existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
@@ -20,7 +20,7 @@ import { removeLeftovers } from "./need.ts";
 import { isSqliteFile } from "./foreign-database.ts";
 import { DocumentedSource } from "./source.ts";
 
-/** What SQLite keeps beside a database file. */
+/** Files that SQLite keeps beside a database file. */
 const LOGS = ["-wal", "-shm"] as const;
 
 export interface AdoptOptions extends Omit<DocumentedImportOptions, "sessionFilter" | "since"> {
@@ -39,7 +39,7 @@ export function isDocumentedDatabase(path: string): boolean {
   return isSqliteFile(path) && isDocumented(path);
 }
 
-/** Opens it through SQLite alone: closing a handle of one's own on the file would give up the locks of this process on it. */
+/** Opens it only through SQLite: closing a file handle of our own would release this process's locks on the file. */
 function isDocumented(path: string): boolean {
   try {
     new DocumentedSource(path).close();
@@ -87,7 +87,7 @@ async function adoptInside(
       return { kind: "finished", path };
     }
     rmSync(complete, { force: true });
-    // Somebody else may have adopted it while this call waited for nothing but its turn.
+    // Another process may have adopted it while this call waited for the lock.
     if (!isDocumented(source)) return { kind: "not_needed" };
     if (source !== path) checkUnchanged(path, source);
     const fresh = join(folder, "new.db");
@@ -104,7 +104,7 @@ async function adoptInside(
   }
 }
 
-/** The old database gets its second name before anything leaves the first; the new one takes that in one step. */
+/** Gives the old database its second name before anything leaves the first; the new database replaces it in one step. */
 function swap(path: string, backup: string, complete: string): void {
   if (!existsSync(backup)) linkSync(path, backup);
   for (const log of LOGS) if (existsSync(`${path}${log}`)) renameSync(`${path}${log}`, `${backup}${log}`);
@@ -112,7 +112,7 @@ function swap(path: string, backup: string, complete: string): void {
   flushPathSync(dirname(path));
 }
 
-/** The second name of the old database, where a call was killed while it swapped; null when everything has to begin anew. */
+/** The second name of the old database if a call was killed during the swap; null when the adoption has to start over. */
 function findBegun(path: string, complete: string): string | null {
   const made = statSync(complete, { throwIfNoEntry: false });
   const backup = listBackupNames(path).find((name) => isSameFile(name, path));
@@ -122,7 +122,7 @@ function findBegun(path: string, complete: string): string | null {
     (log) => statSync(`${path}${log}`, { throwIfNoEntry: false })?.mtimeMs ?? 0,
   );
   if (Math.max(...changes) <= made.mtimeMs) return backup;
-  // Its own program went on writing to it: what was imported is no longer all.
+  // Its own program continued to write to it: the import is incomplete.
   rmSync(backup);
   return null;
 }
@@ -140,7 +140,7 @@ async function importInto(store: Store, options: AdoptOptions): Promise<Document
     if (proof.ok) return report;
     throw new EngineError(
       "verification_failed",
-      `cannot adopt ${options.path}: what was imported does not prove (${proof.problems[0]?.message ?? ""})`,
+      `cannot adopt ${options.path}: the imported history does not verify (${proof.problems[0]?.message ?? ""})`,
       {
         hint: "the old database is where it was; please report this",
       },
@@ -151,7 +151,7 @@ async function importInto(store: Store, options: AdoptOptions): Promise<Document
 }
 
 /**
- * A database that was not closed cleanly has its newest rows in the write-ahead log, which cannot be read under an exclusive lock. Then
+ * A database that was not closed cleanly has its newest rows in the write-ahead log, which cannot be read under an exclusive lock. In that case
  * both are copied and the copy is read; the copy is checked once the lock is held.
  */
 function copyWithLog(path: string, folder: string): string {
@@ -176,8 +176,8 @@ function checkUnchanged(path: string, copy: string): void {
 }
 
 /**
- * Locks are kept by file, not by name: a second name for the same file, with no log beside it, can be locked without SQLite ever
- * touching the log that belongs to the first name.
+ * Locks belong to the file, not by name: a second name for the same file, with no log beside it, can be locked without SQLite ever touching the
+ * log that belongs to the first name.
  */
 function lockFile(path: string, folder: string): DatabaseSync {
   const alias = join(folder, "lock.db");

@@ -1,7 +1,7 @@
 /**
- * Writes conversations as a database of the documented lossless-claw schema, so that programs made for it keep working. What was
- * imported from such a database comes out as the rows it had; everything else gets rows that say the same in the documented way.
- * The file is written under a temporary name and renamed when it is whole.
+ * Writes conversations as a database of the documented lossless-claw schema, so that programs made for it keep working. History imported from
+ * such a database is written with its original rows; everything else gets equivalent rows. The file is written under a temporary name and
+ * renamed when it is complete.
  */
 import { type JsonObject } from "@lossless/core/formats";
 
@@ -28,12 +28,12 @@ import { DOCUMENTED_SCHEMA, FILL_INDEXES } from "./schema.ts";
 import { numberOf, textOf, type SourceRow, type SourceValue } from "./source.ts";
 
 export interface DocumentedExportOptions extends ExportOptions {
-  /** Where the large files of the archive lie; other programs open them there. */
+  /** Where the large files of the archive are; other programs open them there. */
   readonly filesDir: string;
 }
 
 export interface DocumentedExportResult extends ExportResult {
-  /** Hidden rows that are no messages for other programs. */
+  /** Hidden rows that are not messages for other programs. */
   readonly leftOut: number;
 }
 
@@ -72,7 +72,7 @@ function checkLinks(database: DatabaseSync, path: string): void {
   );
 }
 
-/** What a conversation brought with it from a documented database. */
+/** Rows that a conversation brought from a documented database. */
 interface ImportedRows {
   conversation: SourceRow | null;
   readonly summaries: Map<string, SourceRow>;
@@ -95,7 +95,7 @@ class DocumentedWriter {
     this.#options = options;
   }
 
-  /** Conversations that had numbers there first, so that they can keep them. */
+  /** Conversations that already had numbers come first, so that they can keep them. */
   async writeAll(): Promise<DocumentedExportResult> {
     const conversations = await chooseConversations(this.#store, this.#options);
     const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
@@ -247,7 +247,7 @@ class ConversationWriter {
       this.#out.insert("conversations", { ...row, conversation_id: this.#conversationId });
       return;
     }
-    // Two agents may use one key; there it may be active only once.
+    // Two agents may use one key; the documented schema allows one active conversation per key.
     const isActive = archivedAt === null && !this.#out.isKeyActive(sessionKey);
     this.#out.insert("conversations", {
       conversation_id: this.#conversationId,
@@ -357,7 +357,7 @@ class ConversationWriter {
       else this.#out.count("leftOut");
     }
     for (const summary of summaries) {
-      // What was made ahead or replaced is our own business; others know published summaries only.
+      // Reserve and retired summaries are internal; other programs know only published summaries.
       if (known.has(summary.summaryId) || summary.state !== "cover") continue;
       this.#hasOwn = true;
       this.#writeOwnSummary(summary);
@@ -418,7 +418,7 @@ class ConversationWriter {
       });
   }
 
-  /** As it was when nothing has been added since; otherwise as the cover shows it now. */
+  /** The original context if nothing has been added since; otherwise the current cover. */
   async #writeContext(summaries: readonly MovedSummary[]): Promise<void> {
     if (!this.#hasOwn && this.#imported.conversation !== null) {
       for (const row of this.#imported.contextItems) this.#writeContextRow(row);
@@ -430,7 +430,7 @@ class ConversationWriter {
     for (const id of cover) for (const seq of listSeqsBelow(id, sourcesOf)) summaryOfSeq.set(seq, id);
     let ordinal = 0;
     const written = new Set<string>();
-    // The messages were written, and so numbered, in the order of their positions.
+    // The messages were written, and so numbered, by position.
     for (const [seq, messageId] of this.#idBySeq) {
       const summaryId = summaryOfSeq.get(seq);
       if (summaryId !== undefined && written.has(summaryId)) continue;

@@ -1,6 +1,6 @@
 /**
- * A database of another program, opened so that nothing is written to it. Whatever is in it, an error has a code of ours and names the file: what
- * others wrote may be damaged, or hold values that nothing here can.
+ * A database of another program, opened read-only. Every error has one of our codes and names the file: a foreign database may be damaged, or
+ * hold values that we cannot represent.
  */
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
@@ -36,7 +36,7 @@ export class ForeignDatabase {
     this.#database = openForReading(path);
   }
 
-  /** Everything that is read from now on is of one state. */
+  /** All later reads see one snapshot. */
   begin(): void {
     this.#guard(() => this.#database.exec("BEGIN"));
   }
@@ -52,7 +52,7 @@ export class ForeignDatabase {
   /** Rows one at a time. */
   *iterate(sql: string, ...values: SQLInputValue[]): Generator<ForeignRow> {
     const statement = this.#statements.get(sql) ?? this.#guard(() => this.#database.prepare(sql));
-    // A statement that is being read cannot be started again; nested reads get one of their own.
+    // A statement that is being read cannot be restarted; nested reads get their own.
     this.#statements.delete(sql);
     const rows = this.#guard(() => statement.iterate(...values));
     for (let next = this.#guard(() => rows.next()); next.done !== true; next = this.#guard(() => rows.next()))
@@ -74,8 +74,8 @@ export class ForeignDatabase {
 }
 
 /**
- * Without a write-ahead log the file is opened as immutable, so that not even lock files appear beside it. With one, the log has to be
- * read, and SQLite keeps its shared-memory file as any reader does.
+ * Without a write-ahead log the file is opened as immutable, so that not even lock files appear beside it. With one, the log has to be read, and
+ * SQLite creates its shared-memory file as for any reader.
  */
 function openForReading(path: string): DatabaseSync {
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false });

@@ -1,9 +1,9 @@
 /**
- * Turns the summaries of a documented conversation into a graph that our cover can carry. Pure.
+ * Turns the summaries of a documented conversation into a graph that our cover can represent. Pure.
  *
- * A summary may stand in the cover only if its messages follow each other without a gap and lie under no other summary there. One that
- * does not is kept, with its sources, as retired; its messages are then shown as they are. One without any source that is still
- * there leads to no message and cannot be a summary; the caller keeps its row.
+ * A summary can be in the cover only if its messages are consecutive and under no other summary of the cover. Any other summary is kept as
+ * retired, with its sources; its messages are then shown themselves. A summary none of whose sources still exists leads to no message and cannot
+ * be a summary; the caller keeps its row.
  */
 
 import type { MovedSummary } from "@lossless/core/ports";
@@ -22,13 +22,13 @@ export interface GraphSummary {
   readonly tokens: number;
   readonly model: string;
   readonly createdAt: number;
-  /** Indexes in the list of messages, and ids of summaries, as the rows name them. */
+  /** Indexes into the list of messages, and ids of summaries, as given in the rows. */
   readonly messages: readonly number[];
   readonly sources: readonly string[];
 }
 
 export interface PlannedGraph {
-  /** Sources before what was made from them. */
+  /** Sources come before the summaries made from them. */
   readonly summaries: readonly MovedSummary[];
   readonly cover: readonly string[];
   /** Summaries that lead to no message. */
@@ -37,7 +37,7 @@ export interface PlannedGraph {
   readonly unplaced: readonly string[];
 }
 
-/** A summary with what follows from its sources. */
+/** A summary with the facts derived from its sources. */
 interface Node {
   readonly summary: GraphSummary;
   /** Direct sources in the order of their first message. */
@@ -78,7 +78,7 @@ function resolveNodes(summaries: readonly GraphSummary[]): Map<string, Node> {
   const resolve = (id: string): Node | null => {
     const known = nodes.get(id);
     const summary = byId.get(id);
-    // A summary that is, through others, its own source ends here.
+    // Stop at a summary that is, through others, its own source.
     if (known !== undefined || summary === undefined || underWay.has(id)) return known ?? null;
     underWay.add(id);
     const finer = summary.sources.map(resolve).filter((node) => node !== null);

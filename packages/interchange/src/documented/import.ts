@@ -1,8 +1,8 @@
 /**
- * Imports a database of the documented lossless-claw schema, generations 0.1 to 1.0. Each of its conversations becomes one of ours, in
- * the same family and order, archived ones included; messages go through the same door as all others, so that a second import adds
- * nothing and a changed row becomes a revision; summaries keep their ids, texts and sources, and the context its order as far as
- * our cover can carry it. Rows of the other tables are kept as hidden events; tables that are not read are named.
+ * Imports a database of the documented lossless-claw schema, generations 0.1 to 1.0. Each of its conversations becomes one of ours, in the same
+ * family and order, archived ones included; messages are ingested like all others, so that a second import adds nothing and a changed row
+ * becomes a revision; summaries keep their ids, texts and sources, and the context keeps its order as far as our cover can represent it. Rows of
+ * the other tables are kept as hidden events; tables that are not read are reported.
  */
 
 import { randomBytes } from "node:crypto";
@@ -41,15 +41,15 @@ const DEFAULT_OWNER = "main";
 
 export interface DocumentedImportOptions {
   readonly path: string;
-  /** Whose the rows are; by default the agent that a session key names. */
+  /** The owner of the rows; by default the agent that a session key names. */
   readonly owner?: string | undefined;
   readonly sessionFilter?: readonly string[] | undefined;
   readonly since?: number | undefined;
   readonly largeFileThresholdTokens: number;
-  /** Whose patterns decide what is redacted on the way in; nothing is when absent. */
+  /** Settings whose patterns are used for redaction on ingest; without them nothing is redacted. */
   readonly settings?: Settings | undefined;
   readonly now: number;
-  /** Given, it is recorded what this import brings in. */
+  /** When given, the archive records what this import stored. */
   readonly importId?: string | undefined;
   readonly random?: ((size: number) => Uint8Array) | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -85,10 +85,10 @@ function nameSession(conversation: SourceRow): string {
   return `lossless-claw:${numberOf(conversation, "conversation_id") ?? 0}:${textOf(conversation, "session_id") ?? ""}`;
 }
 
-/** Shorter ones are stored so soon that to wait for one costs less than a file beside the database. */
+/** Shorter conversations are stored so quickly that waiting for one costs less than a file beside the database. */
 const LONG_MESSAGES = 400;
 
-/** The rows of a conversation are read again from the first. */
+/** The rows of a conversation can be read again from the first. */
 const REPEATABLE = { isRepeatable: true } as const;
 
 class DocumentedImport {
@@ -167,7 +167,7 @@ class DocumentedImport {
     return null;
   }
 
-  /** All of a conversation, proven, or nothing of it: rows that contradict each other leave no part of one. */
+  /** Stores and proves all of a conversation, or nothing of it: rows that contradict each other leave no part of it. */
   async #importConversation(conversation: SourceRow): Promise<void> {
     const session = this.#describeSession(conversation);
     const takeBack = this.#remember();
@@ -208,7 +208,7 @@ class DocumentedImport {
     return this.#source.countMessages(id) >= LONG_MESSAGES;
   }
 
-  /** What is told so far; what was told since can be taken back, because the work may begin again. */
+  /** Takes a snapshot of the report so far. The returned function restores it, because the work may start over. */
   #remember(): () => void {
     const [counts, done] = [{ ...this.#counts }, this.#done];
     const [problems, ids] = [this.#problems.length, this.#conversationIds.length];
@@ -275,7 +275,7 @@ class DocumentedImport {
     return null;
   }
 
-  /** First the rows around the messages, at places before the first message, then the messages. */
+  /** First the rows around the messages, positioned before the first message, then the messages. */
   *#readEvents(conversation: SourceRow, names: Map<number, string>): Generator<PendingEvent> {
     const id = numberOf(conversation, "conversation_id") ?? 0;
     let position = 0;
@@ -297,7 +297,7 @@ class DocumentedImport {
     const rootless = this.#listRootless(id);
     for (const row of this.#source.rows("summaries", { where, order: ["summary_id"] }, id)) {
       const summaryId = textOf(row, "summary_id") ?? "";
-      // The text of a summary is stored once, where forgetting finds it; only one that cannot be a summary keeps it here.
+      // The text of a summary is stored once, where forgetting finds it; only a row that cannot be a summary keeps its text here.
       const { content: _content, ...facts } = row;
       yield hide(
         `row:summary:${summaryId}`,
@@ -354,7 +354,7 @@ class DocumentedImport {
     }
   }
 
-  /** The content of a large file, as a block that can be searched and opened; the row alone when the file is gone. */
+  /** The content of a large file as a block that can be searched and opened; only the row when the file is gone. */
   #readFile(file: SourceRow): unknown {
     const path = (textOf(file, "storage_uri") ?? "").replace(/^file:\/\//u, "");
     const id = textOf(file, "file_id") ?? "";
@@ -453,7 +453,7 @@ class DocumentedImport {
     }
     this.#counts.summaries += stored;
     const [listed] = await into.listMoved({ conversationIds: [conversationId] });
-    // A conversation that was folded here since keeps its own cover.
+    // A conversation that was folded here meanwhile keeps its own cover.
     if (listed === undefined || stored === 0) return;
     if (listed.summaries > graph.summaries.length) return into.retireBeside(conversationId);
     await into.moveCover(conversationId, graph.cover, {
@@ -473,7 +473,7 @@ class DocumentedImport {
       this.#note("left_out", `${count} messages that ${id} was made from are not in its conversation`);
   }
 
-  /** The messages of the conversation in order, and where each row of the source stands among them. */
+  /** The messages of the conversation in order, and the index of each source row among them. */
   async #listMessages(
     into: Intake,
     conversationId: number,

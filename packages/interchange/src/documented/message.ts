@@ -1,12 +1,12 @@
 /**
- * A message of the documented schema as one event: the message as the host had it, rebuilt as well as its rows allow, and beside it
- * the rows themselves, so that nothing of them is lost and the same rows can be written again.
+ * A message of the documented schema as one event: the host's message, rebuilt as well as its rows allow, with the original rows beside it, so
+ * that nothing is lost and the same rows can be written again.
  */
 import { isObject, parseObject, type JsonObject } from "@lossless/core/formats";
 
 import { numberOf, textOf, timeOf, type SourceRow } from "./source.ts";
 
-/** Where the original rows stand in an event. */
+/** The member of an event that holds the original rows. */
 const ROWS_KEY = "lossless_claw";
 
 export interface MessageRows {
@@ -39,7 +39,7 @@ export function readMessageRows(event: JsonObject): MessageRows | null {
   return { message: rows["message"] as SourceRow, parts: rows["parts"] as SourceRow[] };
 }
 
-/** The block a part was made from, when it is kept; otherwise one that says the same. */
+/** The original block of a part, when it is kept; otherwise an equivalent one. */
 function readBlock(part: SourceRow, metadata: JsonObject | null, role: string): unknown {
   const raw = metadata?.["raw"];
   if (isObject(raw)) return raw;
@@ -98,7 +98,7 @@ function readModel(metadata: JsonObject | null): JsonObject {
   return Object.fromEntries(Object.entries(names).filter(([, value]) => typeof value === "string"));
 }
 
-/** What begins like an object and is one; the rest is text. */
+/** Parses text that begins like an object and is one; the rest is text. */
 const readObject = (text: string | null): JsonObject | null =>
   text?.startsWith("{") ? parseObject(text) : null;
 
@@ -119,7 +119,7 @@ export function readRowEvent(event: JsonObject): { table: string; rows: readonly
   return Array.isArray(rows["rows"]) ? { table: rows["table"], rows: rows["rows"] as SourceRow[] } : null;
 }
 
-/** The event id of a message: the host's entry id where it has one of its own, else its place. */
+/** The event id of a message: the host's entry id if it has one, else its place. */
 export function nameMessage(message: SourceRow, taken: Set<string>): string {
   const entry = textOf(message, "transcript_entry_id");
   const name =

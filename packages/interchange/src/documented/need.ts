@@ -1,6 +1,6 @@
 /**
- * Whether a database has to be adopted. Looks through SQLite alone: a handle of one's own on the file, once closed, would give up the locks
- * that this process holds on it, and an engine may have it open.
+ * Tells whether a database has to be adopted. Reads only through SQLite: closing a file handle of our own would release the locks that this
+ * process holds on the file, and an engine may have it open.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,13 +10,13 @@ import { APPLICATION_ID, nameAdoptionFolder } from "@lossless/core/formats";
 
 import { DocumentedSource } from "./source.ts";
 
-/** True for a database of the documented schema, and for what a killed adoption left. */
+/** True for a database of the documented schema, and for the leftovers of a killed adoption. */
 export function needsAdoption(path: string): boolean {
   if (existsSync(`${path}.adopted`)) return true;
   return existsSync(path) && readApplicationId(path) !== APPLICATION_ID && isDocumented(path);
 }
 
-/** Removes folders of adoptions that were killed. For where none can be at work: under its lock, or where there is nothing to adopt. */
+/** Removes folders of killed adoptions. Call it only where no adoption can be running: under its lock, or where there is nothing to adopt. */
 export function removeLeftovers(path: string, own: string | null = null): void {
   if (!existsSync(dirname(path))) return;
   for (const name of readdirSync(dirname(path))) {
@@ -26,7 +26,7 @@ export function removeLeftovers(path: string, own: string | null = null): void {
   }
 }
 
-// What cannot be read is not adopted: what is wrong with it is told by whoever opens it.
+// An unreadable file is not adopted: opening it reports what is wrong.
 
 function readApplicationId(path: string): number | null {
   try {

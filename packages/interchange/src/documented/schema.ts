@@ -137,7 +137,7 @@ CREATE VIRTUAL TABLE summaries_fts USING fts5 (summary_id UNINDEXED, content, to
 CREATE VIRTUAL TABLE summaries_fts_cjk USING fts5 (summary_id UNINDEXED, content, tokenize = 'trigram');
 `;
 
-/** Filled from the tables they index, at the end. */
+/** Fills the indexes from their tables, at the end. */
 export const FILL_INDEXES = `
 INSERT INTO messages_fts (rowid, content) SELECT message_id, content FROM messages;
 INSERT INTO summaries_fts (summary_id, content) SELECT summary_id, content FROM summaries;

@@ -1,6 +1,6 @@
 /**
- * A database of the documented lossless-claw schema, opened so that nothing is written to it. Generations differ in their columns, so
- * every row is read whole, as it is, and a column that is missing reads as null.
+ * A database of the documented lossless-claw schema, opened read-only. Generations differ in their columns, so every row is read completely, and
+ * a missing column reads as null.
  */
 
 import type { SQLInputValue } from "node:sqlite";
@@ -14,7 +14,7 @@ export type SourceValue = string | number | null | { readonly base64: string };
 /** A row with every column it has, in the order of the table. */
 export type SourceRow = Readonly<Record<string, SourceValue>>;
 
-/** Tables whose rows are imported; of all others the report says how many rows they have. */
+/** Tables whose rows are imported; for all others the report gives the number of rows. */
 const IMPORTED_TABLES = [
   "conversations",
   "messages",
@@ -28,7 +28,7 @@ const IMPORTED_TABLES = [
 
 type ImportedTable = (typeof IMPORTED_TABLES)[number];
 
-/** What identifies a row. */
+/** The columns that identify a row. */
 const UNIQUE_COLUMNS: readonly (readonly [ImportedTable, readonly string[]])[] = [
   ["conversations", ["conversation_id"]],
   ["messages", ["message_id"]],
@@ -61,7 +61,7 @@ export class DocumentedSource {
     return this.#tables.has(table);
   }
 
-  /** Rows of a table, one at a time; none when the generation has no such table. Columns it lacks order nothing. */
+  /** Rows of a table, one at a time; none when the generation has no such table. Missing columns are left out of the order. */
   *rows(
     table: ImportedTable,
     { where, order }: { where?: string; order: readonly string[] },
@@ -99,7 +99,7 @@ export class DocumentedSource {
     return Number(this.#database.get(sql, conversationId)?.["n"] ?? 0);
   }
 
-  /** Tables with rows that no import reads; those of the full-text index hold nothing of their own. */
+  /** Tables with rows that no import reads; those of the full-text index hold only derived data. */
   listOtherTables(): { table: string; rows: number }[] {
     const isOther = (name: string): boolean =>
       !IMPORTED_TABLES.some((table) => table === name) &&
@@ -136,7 +136,7 @@ export class DocumentedSource {
     this.#checkRows();
   }
 
-  /** The documented schema forbids these rows. Where its constraints are gone, one of two rows with one id would get lost. */
+  /** The documented schema forbids these rows. In a table without its constraints, one of two rows with the same id would be lost. */
   #checkRows(): void {
     for (const [table, columns] of UNIQUE_COLUMNS) {
       if (!this.has(table) || !columns.every((column) => this.#hasColumn(table, column))) continue;

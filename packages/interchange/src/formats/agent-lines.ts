@@ -1,6 +1,6 @@
 /**
- * What formats share whose lines need little explaining: a file of each says how to know a line, where the session's id stands, which
- * lines are messages, and how they are linked. All keep every line; what is no message is hidden.
+ * Shared code for formats whose lines need little explanation: each format's file says how to recognise a line, which member has the session id,
+ * which lines are messages, and how they are linked. Every line is kept; a line that is not a message is hidden.
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
 
@@ -12,11 +12,11 @@ interface AgentLines {
   readonly name: FormatName;
   readonly title: string;
   readonly recognise: (entry: JsonObject) => Recognition;
-  /** The session a line names; nothing for most lines. */
+  /** The session a line names; most lines name none. */
   readonly session?: (entry: JsonObject) => unknown;
   readonly isMessage: (entry: JsonObject) => boolean;
   readonly id?: (entry: JsonObject) => unknown;
-  /** Given where going back in the session starts a branch at an older entry. */
+  /** Given for formats where going back in the session starts a branch at an older entry. */
   readonly parentId?: (entry: JsonObject) => unknown;
   readonly isHeader?: (entry: JsonObject) => boolean;
   readonly time?: (entry: JsonObject) => unknown;
@@ -26,7 +26,7 @@ export const yes = (condition: boolean, how: Recognition = "certain"): Recogniti
   condition ? how : "no";
 export const isText = (value: unknown): value is string => typeof value === "string";
 export const holdsRole = (value: unknown): boolean => isObject(value) && isText(value["role"]);
-/** A format from how its lines are to be read. */
+/** Builds a format from the description of its lines. */
 export function defineAgentLines(agent: AgentLines): TranscriptFormat {
   const { name, title, recognise } = agent;
   const readFacts = (entry: JsonObject): EntryFacts => {
@@ -55,7 +55,7 @@ export function defineAgentLines(agent: AgentLines): TranscriptFormat {
   };
 }
 
-/** Most of them use the same words, on the line or below `data`; Copilot has a `context` of its own. */
+/** Most formats use the same names, on the line or below `data`; Copilot has its own `context`. */
 function readOrigin(entry: JsonObject): ToldOrigin {
   const data = isObject(entry["data"]) ? entry["data"] : {};
   const context = isObject(data["context"]) ? data["context"] : {};

@@ -1,4 +1,4 @@
-/** Antigravity: steps with a number and who caused them. */
+/** Antigravity: steps with a number and the actor that caused them. */
 import { defineAgentLines, isText, yes } from "./agent-lines.ts";
 
 export const ANTIGRAVITY = defineAgentLines({

@@ -1,7 +1,6 @@
 /**
- * Claude Code transcripts: one JSON object per line, rows linked by `uuid` and `parentUuid`, and lines of its own household
- * (snapshots, progress, titles) between them. Parallel tool calls fork the tree as well as edited prompts do, so that only
- * forks at prompts say which branch is the active one.
+ * Claude Code transcripts: one JSON object per line, rows linked by `uuid` and `parentUuid`, with housekeeping lines (snapshots, progress,
+ * titles) between them. Parallel tool calls fork the tree just as edited prompts do, so only forks at prompts decide which branch is active.
  */
 import { BOOKKEEPING_TYPES, isObject, type JsonObject } from "@lossless/core/formats";
 
@@ -59,7 +58,7 @@ function recognise(entry: JsonObject): Recognition {
   return isHousehold && hasMark ? "likely" : "no";
 }
 
-/** A sub-agent's file repeats its parent's session id; its rows are told apart by the agent's own. */
+/** A sub-agent's file repeats its parent's session id; its rows are distinguished by the agent's own id. */
 function readSession(entry: JsonObject): TranscriptSession | null {
   const sessionId = readId(entry["sessionId"]);
   if (sessionId === undefined) return null;
@@ -81,16 +80,16 @@ function readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean })
     parentId: readParentId(entry["parentUuid"]),
     createdAt: readTime(entry["timestamp"]) ?? readSnapshotTime(entry["snapshot"]),
     hidden,
-    // A sidechain line is off the branch even when it has no id to be found by.
+    // A sidechain line is off the branch even when it has no id.
     treeRole: id === undefined && !isSidechain ? "none" : "entry",
     isPrompt: entry["type"] === "user" && !isMeta && !isSidechain && !holdsToolResult(entry["message"]),
   };
 }
 
-/** Answers that the program made up itself have this for a model. */
+/** The model name on answers that the program generated itself. */
 const NO_MODEL = "<synthetic>";
 
-/** What the user chose counts most; a summary may be that of another session. */
+/** A title that the user chose has precedence; a summary may belong to another session. */
 const TITLE_RANKS = { summary: 0, made: 1, chosen: 2 } as const;
 
 function readOrigin(entry: JsonObject): ToldOrigin | null {

@@ -1,7 +1,7 @@
 /**
- * Rollout files of Codex: a `session_meta` line, then `response_item` lines (what the model saw and said) between lines of the
- * program itself (`event_msg`, `turn_context`, `compacted`), which repeat much of it for the screen and are kept hidden. The oldest
- * files have a bare header and bare items. A resumed file may repeat its header; the first one names the session.
+ * Rollout files of Codex: a `session_meta` line, then `response_item` lines (the model's input and output) between lines of the program itself
+ * (`event_msg`, `turn_context`, `compacted`), which repeat much of it for the screen and are kept hidden. The oldest files have a bare header
+ * and bare items. A resumed file may repeat its header; the first header names the session.
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
 
@@ -16,7 +16,7 @@ const ENVELOPES: ReadonlySet<unknown> = new Set([
   "compacted",
   "world_state",
 ]);
-/** A picture of the working tree, of no use to a reader. */
+/** A snapshot of the working tree, of no use to a reader. */
 const HOUSEHOLD_ITEMS: ReadonlySet<unknown> = new Set(["ghost_snapshot"]);
 
 export const CODEX: TranscriptFormat = {
@@ -30,7 +30,7 @@ export const CODEX: TranscriptFormat = {
   readOrigin,
 };
 
-/** Lines of the program that say where and with what it works. */
+/** Lines of the program that name its folder and model. */
 const TELLING: ReadonlySet<unknown> = new Set(["session_meta", "turn_context"]);
 
 function readOrigin({ type, payload }: JsonObject): ToldOrigin | null {

@@ -1,4 +1,4 @@
-/** Copilot CLI: events with their facts below `data`. */
+/** Copilot CLI: events with their data below `data`. */
 import { isObject } from "@lossless/core/formats";
 
 import { defineAgentLines, isText, yes } from "./agent-lines.ts";

@@ -1,4 +1,4 @@
-/** Cursor's agent: the role on the line, the content in a message below it. */
+/** Cursor's agent: the role is on the line, the content in a message below it. */
 import { isObject } from "@lossless/core/formats";
 
 import { defineAgentLines, isText, yes } from "./agent-lines.ts";

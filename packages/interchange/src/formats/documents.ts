@@ -1,9 +1,9 @@
 /**
- * Sessions that are one JSON document: an object with a list of messages in it, or the list alone. Each message becomes one event
- * with exactly the bytes it has in the document; what is left of the document, its lists emptied, becomes one hidden event before
- * them. A JSONL file whose lines are such documents is a file of many sessions.
+ * Sessions that are one JSON document: an object with a list of messages in it, or the list alone. Each message becomes one event with exactly
+ * its bytes in the document; the rest of the document, with its lists emptied, becomes one hidden event before them. A JSONL file whose lines
+ * are such documents is a file of many sessions.
  *
- * Only the message at hand is parsed, so that the largest thing in memory is the document's own text.
+ * Only the current message is parsed, so that the largest thing in memory is the document's own text.
  */
 
 import { isUtf8 } from "node:buffer";
@@ -24,15 +24,15 @@ import type { EntryFacts } from "./format.ts";
 import type { FormatName } from "./names.ts";
 import { readGeminiFacts } from "./gemini-cli.ts";
 
-/** A document is held whole; beyond this it is refused by name. */
+/** A document is held in memory; a larger one is refused with an error that names it. */
 export const MAX_DOCUMENT_BYTES = 96 * 1024 * 1024;
 
-/** What the members around the list say. */
+/** The members around the list. */
 type Header = Readonly<Record<string, unknown>>;
 
 interface DocumentShape {
   readonly format: FormatName;
-  /** Members that may hold the messages, the most telling first. */
+  /** Members that may hold the messages, the most specific first. */
   readonly lists: readonly string[];
   readonly fits: (header: Header, first: JsonObject | null) => boolean;
   readonly readFacts: (entry: JsonObject) => EntryFacts;
@@ -81,7 +81,7 @@ const SHAPES: readonly DocumentShape[] = [
 export interface DocumentMessage {
   readonly bytes: Uint8Array;
   readonly facts: EntryFacts;
-  /** Set for an element that is no object; it is kept, hidden. */
+  /** Set for an element that is not an object; it is kept, hidden. */
   readonly problem: string | null;
 }
 
@@ -95,7 +95,7 @@ export interface JsonDocument {
   messages(): Generator<DocumentMessage>;
 }
 
-/** Reads a document's frame; an error says what it is instead. */
+/** Reads the document around its messages; throws an error that says what the file is instead. */
 export function readDocument(bytes: Uint8Array, path: string): JsonDocument {
   const buffer = asBuffer(bytes);
   const root = findRoot(buffer);
@@ -121,7 +121,7 @@ export function isSessionLine(entry: JsonObject): boolean {
   );
 }
 
-/** A name for a line that is a session: what it calls itself, within its file. */
+/** A name for a line that is a session: its own name, within its file. */
 export function nameSessionLine(header: Uint8Array, lineNumber: number): string {
   const parsed = parseLine(header);
   const entry = parsed.kind === "entry" ? parsed.entry : {};
@@ -140,7 +140,7 @@ function frameList(buffer: Buffer, list: ByteRange, path: string): JsonDocument 
   const first = readFirst(buffer, list);
   const shape = SHAPES.find((candidate) => candidate.fits({}, first));
   if (shape === undefined) throw refuse(path, "it is a JSON list, but not of messages");
-  // A list that stands alone says nothing of the agent that wrote it.
+  // A list without a document around it does not identify the agent that wrote it.
   const plain = shape.format === "swe-agent" ? { ...shape, format: "openai" as const } : shape;
   return frameDocument(buffer, plain, {}, list);
 }
@@ -190,7 +190,7 @@ function readFirst(buffer: Buffer, list: ByteRange): JsonObject | null {
   return null;
 }
 
-/** Short members as values; of long ones only that they are there. */
+/** Short members as values; for long ones only their presence. */
 function readHeader(buffer: Buffer, members: ReadonlyMap<string, ByteRange>): Header {
   const header: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   for (const [key, { at, length }] of members) {
@@ -211,7 +211,7 @@ function parseScalar(text: string): unknown {
 
 const isList = (buffer: Buffer, range: ByteRange): boolean => buffer[range.at] === 0x5b;
 
-/** Nothing but white space behind the value, and text all through. */
+/** True if only white space follows the value, and everything is text. */
 function isWhole(buffer: Buffer, root: ByteRange): boolean {
   return buffer.toString("latin1", root.at + root.length).trim() === "" && isUtf8(buffer);
 }

@@ -1,6 +1,6 @@
 /**
- * Exports as text: Markdown to read, OpenAI messages to feed to programs. Both show what the conversation said, newest versions, hidden rows
- * left out. Text of others is only ever quoted: in Markdown inside fences that it cannot close. The page is in `../page/`.
+ * Exports as text: Markdown to read, OpenAI messages to feed to programs. Both show the newest versions and leave hidden rows out. Stored text
+ * is always quoted: in Markdown inside fences that it cannot close. The page is in `../page/`.
  */
 
 import type { MessageView, PartView } from "@lossless/core";
@@ -15,7 +15,7 @@ import { writeWholeFile } from "./whole-file.ts";
 
 export type TextFormat = "markdown" | "openai";
 
-/** With what lists call it. */
+/** With its title in lists. */
 type HeadedExport = ListedConversation & { readonly heading: string };
 
 /** How one format writes the pieces of an export. */
@@ -85,7 +85,7 @@ const describeMedia = (part: PartView): string =>
     .filter(Boolean)
     .join(", ");
 const toIso = (time: number): string => new Date(time).toISOString();
-/** Where and when it was; ids come last. */
+/** Where and when it took place; ids come last. */
 function describeSource(conversation: HeadedExport): string {
   const { project, agent, branch, model, createdAt, lastAt, owner, sessionKey } = conversation;
   const known = { project, agent, branch, model };
@@ -110,7 +110,7 @@ const MARKDOWN: TextStyle = {
   end: nothing,
 };
 
-/** A fence longer than any run of backticks inside, so that no text can end it. */
+/** A fence longer than any run of backticks inside, so that no text can close it. */
 function fence(text: string): string {
   const longest = (text.match(/`+/gu) ?? []).reduce((most, run) => Math.max(most, run.length), 2);
   const mark = "`".repeat(longest + 1);
@@ -191,7 +191,7 @@ function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
           },
         ];
   if (role === "tool" && answers.length === 0) return [{ role: "tool", content: spoken }];
-  // A message that makes calls and holds their results says its own words first.
+  // In a message that makes calls and holds their results, its own text comes first.
   return calls.length > 0 ? [...own, ...answers] : [...answers, ...own];
 }
 

@@ -1,8 +1,9 @@
 /**
  * Sessions of the Gemini CLI as JSONL: a log of a header with the session id, messages (`type` user or gemini) with ids of their own, and
- * patches. A message that is written again under its id is a newer state of it, and `$rewindTo` takes back a message and what followed;
- * both leave what is in force shown and the rest hidden. `$set` changes the header; where it replaces the messages by shorter ones, that is
- * the host's own compaction, and ours shows what was really said. Older versions write the same as one JSON document, which `documents.ts` reads.
+ * patches. A message that is rewritten under its id is a newer state of it, and `$rewindTo` retracts a message and everything after it; in both
+ * cases the current messages are shown and the others hidden. `$set` changes the header; if it replaces the messages by shorter ones, that is
+ * the host's own compaction, and we show the original messages. Older versions write the same data as one JSON document, which `documents.ts`
+ * reads.
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
 

@@ -1,4 +1,4 @@
-/** Grok's chat history: typed lines without an id of their session. */
+/** Grok's chat history: typed lines without a session id. */
 import { defineAgentLines, yes } from "./agent-lines.ts";
 
 const GROK_TYPES: ReadonlySet<unknown> = new Set([

@@ -1,4 +1,4 @@
-/** Kimi Code: a log of what is appended to the context. The session's id stands in the path only. */
+/** Kimi Code: a log of what is appended to the context. Only the path has the session's id. */
 import { defineAgentLines, isText, yes } from "./agent-lines.ts";
 
 export const KIMI = defineAgentLines({

@@ -1,4 +1,4 @@
-/** What can be read and written, by name. A file of its own: a command line names its formats before it loads any of them. */
+/** The names of the formats that can be read and written. A separate file: the command line names its formats before it loads any of them. */
 
 export const FORMAT_NAMES = [
   "claude-code",
@@ -20,7 +20,7 @@ export const FORMAT_NAMES = [
 
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
-/** What an export can write. */
+/** The formats an export can write. */
 export const EXPORT_FORMATS = ["archive", "markdown", "html", "openai", "lossless-claw", "remnic"] as const;
 
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];

@@ -1,4 +1,4 @@
-/** Messages as OpenAI's API takes them (ChatML). Many programs write such lines, so it is asked last. */
+/** Messages in the format of OpenAI's API (ChatML). Many programs write such lines, so this format is tried last. */
 import type { JsonObject } from "@lossless/core/formats";
 
 import { defineAgentLines, isText, yes } from "./agent-lines.ts";

@@ -1,10 +1,10 @@
 /**
- * The database of OpenCode (`opencode.db`, since version 1.18): one row per session, message and part, with what was said as JSON in
- * `data`. A message and its parts become one event, as in the storage folder of older versions: the text of `data` as it is, then the ids
- * that are columns here, then the parts. It is only read, in one state, while OpenCode may be writing.
+ * The database of OpenCode (`opencode.db`, since version 1.18): one row per session, message and part, with the content as JSON in `data`. A
+ * message and its parts become one event, as in the storage folder of older versions: the text of `data` unchanged, then the ids that are
+ * columns here, then the parts. The database is only read, from one snapshot, while OpenCode may be writing.
  *
- * Invariant: a message that is still being written is left for the next look, so that a growing answer is stored once and not as a row of
- * revisions. One that nobody finished is taken once it has rested.
+ * Invariant: a message that is still being written is left to the next run, so that a growing answer is stored once and not as a series of
+ * revisions. An unfinished message is stored once it has not changed for a while.
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
 import { ForeignDatabase, isSqliteFile } from "../documented/foreign-database.ts";
@@ -12,7 +12,7 @@ import type { SourceEvent } from "../transcript/session-writer.ts";
 import { parseLine, readText, type ToldOrigin } from "./format.ts";
 import { composeMessage } from "./opencode.ts";
 
-/** So long after the last change, an answer that was never completed counts as cut off. */
+/** After this time without a change, an answer that was never completed counts as cut off. */
 const RESTED_MS = 60_000;
 
 export interface DatabaseSession {
@@ -26,7 +26,7 @@ export interface DatabaseSession {
 
 const TABLES =
   "SELECT count(*) AS n FROM sqlite_schema WHERE type = 'table' AND name IN ('session', 'message', 'part')";
-/** A part is written without touching its message. */
+/** Writing a part does not change the row of its message. */
 const SESSIONS = `
   SELECT s.id, s.directory, max(s.time_updated, coalesce((SELECT max(time_updated) FROM message m WHERE m.session_id = s.id), 0),
                    coalesce((SELECT max(time_updated) FROM part p WHERE p.session_id = s.id), 0)) AS updated_at
@@ -51,7 +51,7 @@ export function isOpenCodeDatabase(path: string): boolean {
 const hasColumn = (database: ForeignDatabase, table: string, column: string): boolean =>
   database.get("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", table, column) !== undefined;
 
-/** One state of the database. */
+/** A snapshot of the database. */
 export class OpenCodeDatabase {
   readonly #database: ForeignDatabase;
   readonly #now: number;
@@ -75,7 +75,7 @@ export class OpenCodeDatabase {
     }));
   }
 
-  /** The row of the session, hidden, then its messages in order, up to one that is still being written. */
+  /** The row of the session, hidden, then its messages in order, up to the first that is still being written. */
   *readEvents(session: DatabaseSession): Generator<SourceEvent> {
     const [row = {}] = this.#database.all(SESSION, session.id);
     const bytes = Buffer.from(JSON.stringify(dropChanging(row)));
@@ -92,7 +92,7 @@ export class OpenCodeDatabase {
     const parsed = parseLine(Buffer.from(textIn(message, "data")));
     if (parsed.kind !== "entry") return false;
     const { role, time } = parsed.entry;
-    // A prompt is written before its parts, an answer is marked when it is complete.
+    // A prompt is written before its parts; an answer is marked when it is complete.
     const isComplete =
       role === "assistant" ? isObject(time) && typeof time["completed"] === "number" : parts.length > 0;
     const changed = [message, ...parts].map((row) => numberIn(row, "time_updated"));
@@ -114,7 +114,7 @@ function toEvent(sessionId: string, message: Row, parts: readonly Row[]): Source
   };
 }
 
-/** Columns before what `data` says: it keeps the last word, and its bytes. */
+/** Puts the columns before the members of `data`, so that those take precedence and keep their bytes. */
 function addMembers(data: string, members: Readonly<Record<string, string>>): Buffer {
   const start = data.indexOf("{") + 1;
   const isEmpty = data.slice(start).trimStart().startsWith("}");
@@ -122,13 +122,13 @@ function addMembers(data: string, members: Readonly<Record<string, string>>): Bu
   return Buffer.from(`${data.slice(0, start)}${added}${isEmpty ? "" : ","}${data.slice(start)}`);
 }
 
-/** Columns that count what the messages say anyway, and would make every turn a new version of the row. */
+/** Columns that repeat what the messages say, and would make every turn a new version of the row. */
 const CHANGING = /^(?:time_updated|cost|tokens_.*|summary_.*)$/u;
 
 const dropChanging = (row: Row): Row =>
   Object.fromEntries(Object.entries(row).filter(([column]) => !CHANGING.test(column)));
 
-/** From the row of a session, or from a message. */
+/** Reads the row of a session, or a message. */
 export function readOpenCodeOrigin(entry: JsonObject): ToldOrigin {
   const model = typeof entry["model"] === "string" ? parseLine(Buffer.from(entry["model"])) : null;
   return {

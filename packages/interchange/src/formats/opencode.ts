@@ -1,9 +1,9 @@
 /**
- * The storage folder of OpenCode: one JSON file per session, message and part, below `session`, `message` and `part` (older versions
- * put all three below `session`). A message and its parts become one event: the bytes of the message's file, with the bytes of its
- * parts' files as the elements of a `parts` member in front of its closing brace. Parts are named in order of their file names.
+ * The storage folder of OpenCode: one JSON file per session, message and part, below `session`, `message` and `part` (older versions put all
+ * three below `session`). A message and its parts become one event: the bytes of the message's file, with the bytes of its parts' files as the
+ * elements of a `parts` member before its closing brace. Parts are in the order of their file names.
  *
- * What stays in memory is one short entry per file; the files themselves are read again one message at a time.
+ * Memory holds one short entry per file; the files themselves are read again one message at a time.
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
 
@@ -29,11 +29,11 @@ interface OpenCodeMessage {
 
 export interface OpenCodeStorage {
   readonly sessions: readonly OpenCodeSession[];
-  /** Files that belong to nothing that is there, each with the reason. */
+  /** Orphaned files, each with the reason. */
   readonly strays: readonly { readonly path: string; readonly reason: string }[];
 }
 
-/** True for a folder that holds OpenCode's messages. */
+/** True for a folder with OpenCode's messages. */
 export async function isOpenCodeStorage(folder: string): Promise<boolean> {
   const names = await listFolders(folder);
   if (names.has("message")) return names.has("part") || names.has("session");
@@ -89,7 +89,7 @@ export async function* readOpenCodeEvents(session: OpenCodeSession): AsyncGenera
 
 const CLOSING_BRACE = 0x7d;
 
-/** The message with its parts inside it, each as it is written. */
+/** The message with its parts inside it, all unchanged. */
 export function composeMessage(message: Buffer, parts: readonly Buffer[]): Uint8Array {
   const brace = message.lastIndexOf(CLOSING_BRACE);
   if (parts.length === 0 || brace < 0) return copy(message);
@@ -123,7 +123,7 @@ async function listKind(roots: readonly string[], kind: "message" | "part"): Pro
   return found.flat();
 }
 
-/** Session files lie in a folder per project, or in `info`; messages and parts may lie beside those. */
+/** Session files are in one folder per project, or in `info`; messages and parts may be beside those. */
 async function listSessions(roots: readonly string[]): Promise<string[]> {
   const [root = ""] = roots;
   const others = ["message", "part"].map((kind) => join(root, "session", kind));

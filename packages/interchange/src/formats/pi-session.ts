@@ -1,7 +1,7 @@
 /**
- * Session files of pi and OpenClaw: a `session` header, then entries linked by `id` and `parentId`. Whoever goes back in such
- * a session and speaks again starts a branch at that entry; the file's last entry is the tip of the active one. Files of the
- * first version have no ids and are one line of entries.
+ * Session files of pi and OpenClaw: a `session` header, then entries linked by `id` and `parentId`. A user who goes back in such a session and
+ * writes again starts a branch at that entry; the file's last entry is the tip of the active branch. Files of the first version have no ids and
+ * no branches.
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
 
@@ -37,7 +37,7 @@ function readOrigin(entry: JsonObject): ToldOrigin | null {
 
 function recognise(entry: JsonObject): Recognition {
   if (isHeader(entry) && ["version", "cwd", "timestamp"].some((field) => field in entry)) return "certain";
-  // Other agents write lines like these below a header of their own, which then speaks against this format.
+  // Other agents write such lines below their own header, which then rules this format out.
   return entry["type"] === "message" && holdsMessage(entry) ? "likely" : "no";
 }
 
@@ -61,7 +61,7 @@ function isHeader(entry: JsonObject): boolean {
   return entry["type"] === "session" && readId(entry["id"]) !== undefined;
 }
 
-/** A `message` entry, or the bare message that the oldest files have in its place. */
+/** A `message` entry, or the bare message of the oldest files. */
 function holdsMessage(entry: JsonObject): boolean {
   if (entry["type"] === "message")
     return isObject(entry["message"]) && typeof entry["message"]["role"] === "string";

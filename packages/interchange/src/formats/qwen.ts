@@ -1,4 +1,4 @@
-/** Qwen Code: lines as Claude Code writes them, without `isSidechain`; each names its parent. */
+/** Qwen Code: the lines of Claude Code without `isSidechain`; each names its parent. */
 import { defineAgentLines, holdsRole, isText, yes } from "./agent-lines.ts";
 
 export const QWEN = defineAgentLines({

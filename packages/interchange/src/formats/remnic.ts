@@ -1,9 +1,9 @@
 /**
- * Writes conversations into a Remnic LCM database (`state/lcm.sqlite` of a memory folder), directly in its tables: messages with a turn
- * index per session, parts with their payload, summaries with the range of turns they stand for and their parent pointing upward
- * (to the coarser summary), and one compaction event per session that got something new.
+ * Writes conversations into a Remnic LCM database (`state/lcm.sqlite` of a memory folder), directly in its tables: messages with a turn index
+ * per session, parts with their payload, summaries with the range of turns they cover and a pointer to their parent (the coarser summary), and
+ * one compaction event per session that got something new.
  *
- * Running it again adds nothing: messages are known by session and event id, which stand in their metadata, summaries by their id.
+ * Running it again adds nothing: messages are recognised by the session and event id in their metadata, summaries by their id.
  */
 import { isObject } from "@lossless/core/formats";
 
@@ -27,7 +27,7 @@ import { readToolArguments } from "./tool-arguments.ts";
 import { createPrivateDatabase } from "./whole-file.ts";
 
 const SCHEMA_VERSION = "2";
-/** How long Remnic, at work on its database, is waited for. */
+/** How long to wait for Remnic's lock on its database. */
 const BUSY_MS = 5000;
 
 const SCHEMA = `
@@ -58,7 +58,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS lcm_summaries_fts USING fts5 (summary_text, c
 const ESCALATIONS: Readonly<Record<string, number>> = { normal: 0, aggressive: 1, extractive: 2 };
 
 export interface RemnicExportOptions extends ExportOptions {
-  /** Does everything and keeps nothing. */
+  /** Does everything, then rolls back. */
   readonly dryRun?: boolean | undefined;
   readonly now: number;
 }
@@ -237,7 +237,7 @@ class RemnicWriter {
     this.#touched.add(session);
   }
 
-  /** Coarser ones first, so that a parent is there before what points to it. */
+  /** Coarser ones first, so that a parent exists before anything points to it. */
   async #writeSummaries(
     session: string,
     conversationId: number,
@@ -327,7 +327,7 @@ class RemnicWriter {
   }
 }
 
-/** What was imported from a documented database goes back under the host's own session id. */
+/** History imported from a documented database is exported under the host's own session id. */
 function nameHostSession(sessionId: string): string {
   const own = /^lossless-claw:\d+:(.+)$/su.exec(sessionId)?.[1];
   return own ?? sessionId;
@@ -348,7 +348,7 @@ function describePart({ text, toolCallId, toolName, isError, mimeType, fileName 
 
 const PATH_KEYS = ["file_path", "filePath", "path", "filename", "notebook_path"];
 
-/** The file a tool call speaks of, or the name of a file block. */
+/** The file that a tool call refers to, or the name of a file block. */
 function findPath(part: PartView, bytes: Uint8Array): string | null {
   if (part.type === "image" || part.type === "file") return part.fileName ?? null;
   if (part.type !== "tool_call") return null;

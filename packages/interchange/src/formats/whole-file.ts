@@ -1,6 +1,6 @@
 /**
- * Writing a file that is either whole or not there: under a temporary name, flushed to the disk, then renamed. Exports go through
- * here, so that one that was cancelled leaves nothing that looks finished.
+ * Writes a file atomically: under a temporary name, flushed to the disk, then renamed. All exports use it, so that a cancelled one leaves
+ * nothing that looks finished.
  */
 
 import { once } from "node:events";
@@ -37,7 +37,7 @@ export async function writeWholeFile(
   }
 }
 
-/** A new database file that only its user may read. SQLite gives its companions the same mode. */
+/** A new database file that only its user may read. SQLite gives its log files the same mode. */
 export function createPrivateDatabase(path: string): DatabaseSync {
   closeSync(openSync(path, "wx", 0o600));
   return new DatabaseSync(path);
@@ -59,7 +59,7 @@ async function writeChunks(
     sink = compressor;
   }
   const done = Promise.all(ends);
-  // Awaited below; without this a disk that fills up would be an unhandled rejection first.
+  // Awaited below; without this, a full disk would first be an unhandled rejection.
   done.catch(() => undefined);
   try {
     for await (const chunk of chunks) {
@@ -67,7 +67,7 @@ async function writeChunks(
       if (!sink.write(chunk)) await Promise.race([once(sink, "drain"), done]);
     }
   } catch (error) {
-    // Closed before it is removed: a file that is still being opened would come back.
+    // Close it before removing it: a file that is still being opened would reappear.
     const closed = new Promise<void>((resolve) => void file.once("close", () => resolve()));
     if (!file.closed) {
       file.destroy();

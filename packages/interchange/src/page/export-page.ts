@@ -1,6 +1,6 @@
 /**
  * Exports conversations as one page to read, send and print. Reads a turn at a time, so that its memory does not grow with the conversation. A
- * dry run does everything but write, and says what would be redacted and where.
+ * dry run writes nothing, and reports what would be redacted and where.
  */
 import { EngineError } from "@lossless/core";
 import { addHeadings } from "@lossless/core/formats";
@@ -18,9 +18,9 @@ import { beginsTurn, isBlank, isHousekeeping, makeTurn, readPageMessage } from "
 import type { PageMessage, PageTurn } from "./turns.ts";
 
 export interface PageOptions {
-  /** Beside the built-in sets; null keeps everything, secrets included. */
+  /** Added to the built-in sets; null keeps everything, secrets included. */
   readonly redactPatterns?: readonly string[] | null | undefined;
-  /** Whether lines of the host are in the page, hidden until its reader asks for them. */
+  /** Whether the page includes lines of the host, hidden until its reader shows them. */
   readonly keepHousekeeping?: boolean | undefined;
   readonly timezone?: string | undefined;
 }
@@ -63,7 +63,7 @@ class PageSource {
     this.#store = store;
     this.#options = options;
     const { redactPatterns = [] } = options;
-    // Patterns of the user first: they are named by their number.
+    // The user's patterns come first: they are identified by number.
     this.#redactions = new Redactions(redactPatterns === null ? [] : [...redactPatterns, ...REDACTION_SETS]);
   }
 
@@ -93,7 +93,7 @@ class PageSource {
     yield writer.end(this.redacted.reduce((sum, { count }) => sum + count, 0));
   }
 
-  /** Names are redacted, and so are the messages that a heading may be made of, before it is cut. */
+  /** Redacts names, and the messages that a heading may be made from, before it is cut. */
   async #addHeadings(): Promise<HeadedExport[]> {
     const chosen = await chooseConversations(this.#store, this.#options);
     const redacted = chosen.map((conversation) => {
@@ -128,7 +128,7 @@ class PageSource {
     );
   }
 
-  /** That of the first line with a time of its own; those before it are few. */
+  /** The time of the first line that has one; the lines before it are few. */
   async #readFirstTime(conversationId: number): Promise<number | null> {
     const { items } = await this.#store.listMessages({
       conversationId,
@@ -155,9 +155,9 @@ class PageSource {
   async *#readMessages(conversationId: number): AsyncGenerator<PageMessage> {
     const { keepHousekeeping = true, signal, out } = this.#options;
     for await (const { row, bytes } of readMessages(this.#store, conversationId)) {
-      // A turn can be as long as the conversation: whoever cancels does not wait for its end.
+      // A turn can be as long as the conversation: cancelling must not wait for its end.
       if (signal?.aborted) throw new EngineError("aborted", `cannot finish ${out}: cancelled`);
-      // Other reasons hide what is not part of this conversation as it went.
+      // Rows hidden for other reasons are not part of this conversation as it went.
       if (row.hidden.length > 0 && !(keepHousekeeping && isHousekeeping(row))) continue;
       const message = readPageMessage(row, this.#redactions.message(row, bytes));
       if (message.parts.every(isBlank)) continue;

@@ -1,7 +1,7 @@
 /**
- * What an exported page can do beyond being read: find, fold, show housekeeping, change its colours. Text of the file itself, allowed by its
- * hash (`render-page.ts`). Without it everything can still be read: parts fold by themselves. It only reads the page's text and sets
- * classes, so nothing that was said can become markup.
+ * The script of an exported page: find, fold, show housekeeping, change colours. It is inlined and allowed by its hash (`render-page.ts`).
+ * Without it everything can still be read: parts fold by themselves. It only reads the page's text and sets classes, so stored text cannot
+ * become markup.
  */
 export const PAGE_SCRIPT = `
 "use strict";

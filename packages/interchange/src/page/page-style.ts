@@ -1,4 +1,4 @@
-/** How an exported page looks: light and dark by the reader's system or choice, on a screen and on paper. Text of the file itself, see `render-page.ts`. */
+/** The style of an exported page: light and dark by the reader's system or choice, on a screen and on paper. Inlined, see `render-page.ts`. */
 export const PAGE_STYLE = `
 :root {
   color-scheme: light dark;

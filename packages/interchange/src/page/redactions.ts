@@ -1,6 +1,6 @@
 /**
- * Redacting what an export shows: messages before they are taken apart, and the words of a heading before they are cut, since half a secret
- * matches no pattern. Notes what was replaced by kind and place; the values themselves go nowhere.
+ * Redacts what an export shows: messages before they are parsed, and headings before they are cut, since half a secret matches no pattern.
+ * Records what was replaced by kind and place, never the values.
  */
 import type { MessageView, PartView } from "@lossless/core";
 import { compileRedaction, viewMessage } from "@lossless/core/formats";
@@ -11,7 +11,7 @@ export interface RedactionCount {
   readonly conversationId: number;
   /** Null for the heading. */
   readonly messageId: number | null;
-  /** What part of the message; `line` where it is none of them. */
+  /** The part of the message; `line` outside any part. */
   readonly part: PartView["type"] | "heading" | "line";
   readonly count: number;
 }
@@ -28,7 +28,7 @@ export class Redactions {
     return [...this.#counts.values()];
   }
 
-  /** The message without what matches. */
+  /** The message without matching text. */
   message(
     { conversationId, messageId }: { readonly conversationId: number; readonly messageId: number },
     arrival: Uint8Array,
@@ -42,7 +42,7 @@ export class Redactions {
     return { bytes, view };
   }
 
-  /** Bytes that are only looked at to find a heading; what is shown of them is counted where it is a message. */
+  /** Bytes that are only searched for a heading; redactions in them are counted where they are shown as a message. */
   bytes(arrival: Uint8Array): Uint8Array {
     return this.#redact?.(arrival).bytes ?? arrival;
   }

@@ -1,6 +1,6 @@
 /**
- * The HTML of an exported page, piece by piece. One file that needs nothing else: its policy lets it load nothing, run only the script whose
- * hash it names and use only its own style. Pictures are in the file. Stored text gets in through `reading/markup.ts` and `escapeHtml`.
+ * The HTML of an exported page, piece by piece. One self-contained file: its policy lets it load nothing, run only the script with the given
+ * hash and use only its own style. Pictures are embedded. Stored text is inserted only through `reading/markup.ts` and `escapeHtml`.
  */
 import { hash } from "node:crypto";
 import { countOf, formatBytes, formatSeconds, formatSpan, formatTime } from "@lossless/core/doors";
@@ -14,11 +14,11 @@ import { PAGE_SCRIPT } from "./page-script.ts";
 import { PAGE_STYLE } from "./page-style.ts";
 import type { PageMessage, PagePart, PageTurn } from "./turns.ts";
 
-/** With what lists call it, and when it began. */
+/** With its title in lists and its start time. */
 export type HeadedExport = ListedConversation & { readonly heading: string; readonly firstAt: number | null };
 
 const SPEAKERS = { user: "User", assistant: "Assistant", system: "System", tool: "Tool", other: "Other" };
-/** Longer texts are folded to their begin. */
+/** Longer texts are folded to their beginning. */
 const FOLD_CHARS = 6_000;
 const BEGIN_CHARS = 400;
 
@@ -36,7 +36,7 @@ const quote = (text: string): string => renderHtml(quoteText(text));
 
 export class PageWriter {
   readonly #timezone: string;
-  /** One conversation is the page; several are its chapters. */
+  /** A single conversation is the page; several are its chapters. */
   readonly #isAlone: boolean;
   #hasTimes = false;
 
@@ -108,7 +108,7 @@ ${messages.map((message, index) => this.#message(message, goesOn(messages[index 
 `;
   }
 
-  /** Project, agent, branch, model, when; no ids and no paths of the machine it was held on. */
+  /** Project, agent, branch, model, time; no ids and no paths of the machine. */
   #describe({ project, agent, branch, model, firstAt, lastAt }: HeadedExport): string {
     const words = [
       ...(project === null ? [] : [nameProject(project)]),
@@ -118,11 +118,11 @@ ${messages.map((message, index) => this.#message(message, goesOn(messages[index 
     return `<p class="of">${quote(words.join(" · "))}</p>`;
   }
 
-  /** Who speaks is said once. */
+  /** The speaker is named only when it changes. */
   #message(message: PageMessage, isGoingOn: boolean): string {
     const { messageId, role, model, at, isDated, isHousekeeping, parts } = message;
     const name = `msg_${messageId}`;
-    // A line without a time of its own has that of the next line that has one, unless none has.
+    // A line without a time gets that of the next line that has one, if any.
     const time =
       isDated || this.#hasTimes
         ? `<time datetime="${new Date(at).toISOString()}">${formatTime(at, this.#timezone)}</time>`
@@ -196,7 +196,7 @@ function renderImage(part: PagePart): string {
   return `<figure><img src="${part.picture}" alt="${escapeHtml(name)}"><figcaption>${quote(name)}</figcaption></figure>`;
 }
 
-/** A call with its result, reasoning, or a result alone: a line until somebody opens it, unless it changes a few lines of a file. */
+/** A call with its result, reasoning, or a result alone: one line until the reader opens it, unless it changes only a few lines of a file. */
 function renderCard(part: PagePart): string {
   const { result } = part;
   const kinds = { reasoning: "reasoning", tool_call: "call", tool_result: "result" } as const;

@@ -1,19 +1,19 @@
-/** Messages in turns: a request and everything up to the next, with the results of calls at their calls. */
+/** Groups messages into turns: a request and everything up to the next one, with results attached to their calls. */
 import type { MessageRow, MessageView } from "@lossless/core";
 import { readPart, readPicture } from "../reading/parts.ts";
 import type { ReadablePart } from "../reading/parts.ts";
 
-/** Longer parts are cut, and say so. */
+/** Longer parts are cut and marked as such. */
 const MAX_PART_CHARS = 100_000;
-/** Larger pictures are named. */
+/** Larger pictures are only named. */
 const MAX_PICTURE_BYTES = 5_000_000;
-/** Lines of the host that are not part of the talk. */
+/** Lines of the host that are not part of the conversation. */
 const HOUSEKEEPING: ReadonlySet<string> = new Set(["meta", "heartbeat"]);
 
 export interface PagePart extends ReadablePart {
-  /** A picture as an address that holds it. */
+  /** The picture as a data URL. */
   readonly picture: string | null;
-  /** What a call gave back. */
+  /** The result of a call. */
   readonly result: ReadablePart | null;
 }
 
@@ -68,7 +68,7 @@ export const isBlank = ({ text, type, payloadBytes }: PagePart): boolean =>
 export const beginsTurn = ({ role, isHousekeeping: isLeftOut }: PageMessage): boolean =>
   role === "user" && !isLeftOut;
 
-/** Results go to their calls; a message that held nothing else is gone. Those of a call that is not in the turn stay where they are. */
+/** Moves results to their calls and drops messages that held nothing else. Results of a call outside the turn stay where they are. */
 export function makeTurn(messages: readonly PageMessage[]): PageTurn {
   const results = new Map<string, ReadablePart>();
   const calls = new Set(messages.flatMap(({ parts }) => parts.flatMap(callIdOf)));

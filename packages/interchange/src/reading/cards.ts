@@ -1,14 +1,14 @@
-/** Parts of a message in a line: what a call does, what came back, what a file is. Runs in a browser, too. */
+/** One-line descriptions of message parts: what a call does, what it returned, what a file is. Also runs in a browser. */
 import type { ReadablePart } from "./parts.ts";
 
 const LINE_CHARS = 110;
-/** Diffs of at most this many lines are open from the start. */
+/** Diffs of at most this many lines are initially open. */
 const DIFF_OPEN = 30;
 
 export const isShortDiff = ({ call }: ReadablePart): boolean =>
   (call?.diff?.length ?? DIFF_OPEN + 1) <= DIFF_OPEN;
 
-/** What a folded part is called. */
+/** The title of a folded part. */
 export function titleOf({ type, toolName, isError }: ReadablePart): string {
   if (type === "reasoning") return "Reasoning";
   if (type === "tool_call") return toolName ?? "A tool";
@@ -16,14 +16,14 @@ export function titleOf({ type, toolName, isError }: ReadablePart): string {
   return "Something else";
 }
 
-/** The tool's own line; else the first of the text that does not repeat the tool's name. */
+/** The tool's own line; otherwise the first line of the text that does not repeat the tool's name. */
 export function lineOf(part: ReadablePart): string {
   const [first = "", second = ""] = part.text.trimStart().split("\n", 2);
   const line = part.call?.line || (first === part.toolName ? second : first);
   return line.slice(0, LINE_CHARS);
 }
 
-/** What came back, in a few words. */
+/** Describes the result in a few words. */
 export function describeResult({ text, chars, isError }: ReadablePart): string {
   const shown = text.trim();
   if (isError) return `error: ${shown.split("\n", 1)[0]?.slice(0, 80) ?? ""}`;

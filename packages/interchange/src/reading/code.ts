@@ -1,9 +1,9 @@
-/** Code, coloured where a language is named; output of tools as it is; and changed lines. Runs in a browser, too. */
+/** Code, highlighted if its language is named; output of tools unchanged; and changed lines. Also runs in a browser. */
 import { colourCode } from "./highlight.ts";
 import { el, quoteText } from "./markup.ts";
 import type { MarkupElement } from "./markup.ts";
 
-/** Fences name these for text that is no code. */
+/** Fence languages for text that is not code. */
 const NO_CODE = /^(text|txt|plain|plaintext|output|log|console|)$/i;
 
 export function markUpCode(code: string, language: string, mark: RegExp | null = null): MarkupElement {

@@ -1,6 +1,6 @@
 /**
- * Colours for code: comments, strings, numbers, keywords; good enough to read by, for any language with braces, hashes or dashes. Pure. Goes
- * through the text once; what it does not know stays plain.
+ * Syntax highlighting: comments, strings, numbers, keywords; good enough for reading, for any language with braces, hashes or dashes. Pure. One
+ * pass over the text; anything unknown stays plain.
  */
 export type CodeKind = "plain" | "comment" | "string" | "number" | "keyword";
 
@@ -21,7 +21,7 @@ const KEYWORDS = new Set(
 const LEXEME =
   /(\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|(?<=^|\s)#[^\n]*|(?<=^|\s)--[^\n]*)|("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|`(?:[^`\\]|\\[\s\S])*`?)|(\b\d[\w.]*)|([A-Za-z_$][\w$]*)/gm;
 
-/** Longer code stays plain: nobody reads it by its colours. */
+/** Longer code stays plain: highlighting it helps nobody. */
 const MAX_CHARS = 60_000;
 
 export function colourCode(code: string): CodePiece[] {

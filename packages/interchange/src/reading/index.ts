@@ -1,4 +1,4 @@
-/** How messages are shown to people, wherever that is: as markup, and in a few words. Everything here runs in a browser, too. */
+/** Renders messages for people, as markup and in a few words. Everything here also runs in a browser. */
 export { describeFile, describeResult, isShortDiff, lineOf, titleOf } from "./cards.ts";
 export { markUpCode, markUpDiff } from "./code.ts";
 export { markUpText } from "./markdown.ts";

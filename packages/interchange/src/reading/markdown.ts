@@ -1,7 +1,7 @@
 /**
- * Markdown as markup. `marked` only takes the text apart; every element is made here, from a short list, and whatever was stored goes in as
- * text. There is therefore nothing to sanitise: HTML in a message is shown as the text it is, pictures are named and never loaded, and
- * links lead to http, https and mailto alone. Runs in a browser, too.
+ * Markdown as markup. `marked` only parses the text; every element is made here, from a short list, and stored text is inserted as text. So
+ * there is nothing to sanitise: HTML in a message is shown as text, pictures are named and never loaded, and links are only http, https and
+ * mailto. Also runs in a browser.
  */
 import { lexer } from "marked";
 import type { Token, Tokens } from "marked";
@@ -10,9 +10,12 @@ import { splitFences } from "./highlight.ts";
 import { el, quoteText } from "./markup.ts";
 import type { Markup, MarkupElement } from "./markup.ts";
 
-/** Longer texts are shown as they are: taking Markdown apart is not linear for every text. */
+/** Longer texts are shown unchanged: parsing Markdown is not linear for every text. */
 const MAX_MARKDOWN = 20_000;
-/** So are texts with more signs of Markdown in one paragraph, with a longer word, or with more levels: those take seconds, or the whole stack. */
+/**
+ * The same applies to texts with more Markdown characters in one paragraph, a longer word, or more levels: those take seconds, or overflow the
+ * stack.
+ */
 const MAX_SIGNS = 600;
 const LONG_WORD = /\S{1500}/u;
 const DEEP_LINE = /^[ \t]*(?:(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))[ \t]*){50}/mu;
@@ -26,7 +29,7 @@ function isHeavy(text: string): boolean {
     .some((paragraph) => (paragraph.match(/[*_~[\]`<]/gu)?.length ?? 0) > MAX_SIGNS);
 }
 
-/** Markdown, or running text and fenced code where that would take too long. */
+/** Markdown, or plain text and fenced code where parsing would take too long. */
 export function markUpText(text: string, mark: RegExp | null = null): MarkupElement[] {
   if (!isHeavy(text))
     return [
@@ -89,7 +92,7 @@ function renderToken(token: Tokens.Generic, mark: RegExp | null): Markup[] {
   }
 }
 
-/** Not a heading: those who jump from heading to heading look for parts of the page, not of a message. */
+/** Not a heading: readers who jump from heading to heading look for parts of the page, not of a message. */
 const renderHeading = (depth: number, inside: readonly Markup[]): MarkupElement =>
   el("p", { class: depth <= 2 ? "md-heading large" : "md-heading" }, ...inside);
 

@@ -1,6 +1,6 @@
 /**
- * Markup as data: elements from a short list, and text. The inspector's page makes DOM elements of it, the export of a conversation a page of
- * its own. Stored text gets into it as text and through nothing else, so neither has anything to sanitise. Runs in a browser, too.
+ * Markup as data: elements from a short list, and text. The inspector makes DOM elements of it, the page export HTML. Stored text enters it only
+ * as text, so neither has anything to sanitise. Also runs in a browser.
  */
 export type MarkupName =
   | "a"
@@ -40,10 +40,10 @@ export const el = (
   ...children: readonly Markup[]
 ): MarkupElement => ({ name, attributes, children });
 
-/** Reverses the direction, or cannot be seen; joiners are part of how some languages and emoji are written. */
+/** Characters that reverse the direction or are invisible; joiners are excluded because some languages and emoji need them. */
 const SNEAKY = /(?![\t\n\r\u200c\u200d])[\p{Cf}\p{Cc}]/gu;
 
-/** Stored text: characters that hide or reverse are named, what was searched for is marked. */
+/** Stored text: characters that hide or reverse are named, search matches are marked. */
 export function quoteText(text: string, mark: RegExp | null = null): Markup[] {
   return cut(text, SNEAKY).flatMap(({ text: piece, isHit }): Markup[] => {
     if (isHit)
@@ -80,7 +80,7 @@ function renderElement({ name, attributes, children }: MarkupElement): string {
     value === undefined ? [] : ` ${key}="${escapeHtml(String(value))}"`,
   );
   const open = `<${name}${written.join("")}>`;
-  // A first line break inside `pre` belongs to the tag.
+  // The first line break inside `pre` is not part of its text.
   const begin = name === "pre" ? `${open}\n` : open;
   return name === "br" || name === "hr" ? open : `${begin}${renderHtml(children)}</${name}>`;
 }

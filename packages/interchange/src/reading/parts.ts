@@ -1,6 +1,6 @@
 /**
- * A part of a message as people read it: its text, perhaps cut, what a call does, and its picture. Pictures are of a few types that a
- * browser shows and never runs.
+ * A part of a message as people read it: its text, perhaps cut, what a call does, and its picture. Only picture types that a browser displays
+ * and never executes are allowed.
  */
 import type { PartView } from "@lossless/core";
 import { isObject } from "@lossless/core/doors";
@@ -19,7 +19,7 @@ export interface ReadablePart {
   readonly mimeType: string | null;
   readonly fileName: string | null;
   readonly payloadBytes: number | null;
-  /** Whether its picture can be had. */
+  /** Whether its picture is available. */
   readonly hasImage: boolean;
   readonly call: ReadableCall | null;
 }
@@ -46,7 +46,7 @@ export interface Picture {
   readonly bytes: Buffer;
 }
 
-/** By how files of each type begin: what the message claims is not believed. No SVG, which can hold scripts. */
+/** Detected by file signature: the type that the message claims is not trusted. No SVG, which can hold scripts. */
 const SIGNATURES: readonly (readonly [mimeType: string, hex: RegExp])[] = [
   ["image/png", /^89504e470d0a1a0a/],
   ["image/jpeg", /^ffd8ff/],
@@ -54,7 +54,7 @@ const SIGNATURES: readonly (readonly [mimeType: string, hex: RegExp])[] = [
   ["image/webp", /^52494646.{8}57454250/],
 ];
 
-/** The picture of a part, when there is one that may be shown. */
+/** The picture of a part, if there is one that may be shown. */
 export function readPicture(bytes: Uint8Array, part: PartView): Picture | null {
   const data = findBase64(parseBlock(bytes, part));
   const mimeType = findType(data);
@@ -81,7 +81,7 @@ function parseBlock(bytes: Uint8Array, { at, length }: PartView): unknown {
   }
 }
 
-/** Hosts put the data under `data`, `source.data`, `image_url.url`, …: the longest text that can be base64 is it. */
+/** Hosts put the data under `data`, `source.data`, `image_url.url`, …: take the longest text that can be base64. */
 function findBase64(block: unknown): string | null {
   let best: string | null = null;
   const pending: unknown[] = [block];

@@ -1,19 +1,19 @@
 /**
- * A call of a tool as people read it: one line that says what it does, and the lines it changes where it edits a file. From the arguments as the
- * host stored them; what is not recognised is shown as text.
+ * A tool call for people to read: one line that says what it does, and the lines it changes if it edits a file. Derived from the arguments as
+ * the host stored them; anything unrecognised is shown as text.
  */
 import { diffLines, isObject } from "@lossless/core/doors";
 import type { DiffLine } from "@lossless/core/doors";
 
-/** A call of a tool, as people read it. */
+/** A tool call for people to read. */
 export interface ReadableCall {
   /** What it acts on: a command, a path, a pattern. */
   readonly line: string;
-  /** The lines it changes; null where it edits nothing. */
+  /** The lines it changes; null if it edits nothing. */
   readonly diff: readonly DiffLine[] | null;
 }
 
-/** Names that tools give to what they act on; the first that is there says most. */
+/** Argument names for what a tool acts on, the most specific first. */
 const TELLING = [
   "command",
   "cmd",
@@ -36,14 +36,14 @@ const MAX_DIFF_CHARS = 100_000;
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** Null where the call has no arguments that can be read. */
+/** Null if the call has no readable arguments. */
 export function readCall(block: unknown): ReadableCall | null {
   const found = findArguments(block);
   if (found === null) return null;
   return { line: readLine(found), diff: readDiff(found) };
 }
 
-/** Arguments lie a few levels deep; a block that goes on is no call. */
+/** Arguments are a few levels deep; a block with more levels is not a call. */
 const MAX_LEVELS = 8;
 
 function findArguments(block: unknown, levels = MAX_LEVELS): Arguments | null {
@@ -62,7 +62,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    // A patch or a command is no JSON, and stands for itself.
+    // A patch or a command is not JSON: show it as it is.
     return { command: text };
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Which entries of a transcript lie off its active branch. Pure: entries go in, in file order, their numbers come out. A file may have
- * millions of entries, so that of each only its parent and a few marks are kept.
+ * Finds the entries of a transcript that are off its active branch. Pure: takes entries in file order and returns their numbers. A file may have
+ * millions of entries, so only the parent and a few flags of each are kept.
  *
- * A parent is looked up among the entries before its child, so that an entry's place never changes when the file grows. What
- * can change is which branch is the active one. A tree may start in the middle of a file, knowing only the last entry before
- * it; it then says whether what follows merely extends the branch, and refuses to list what it cannot know.
+ * A parent is looked up among the entries before its child, so that an entry's place never changes when the file grows. Only the choice of the
+ * active branch can change. A tree may start in the middle of a file, knowing only the last entry before it; it then reports whether later
+ * entries merely extend the branch, and refuses to list entries it cannot know.
  */
 
 import { assert, must } from "@lossless/core";
@@ -18,14 +18,14 @@ export interface TreeEntry {
   readonly takesBack?: string | undefined;
   readonly isPrompt: boolean;
   readonly isHeader: boolean;
-  /** Hidden when it was stored, whatever the branches say. */
+  /** Hidden when it was stored, independent of branches. */
   readonly isSidechain: boolean;
 }
 
 /** The last entry of the part of a file that is not read again. */
 export interface TreeEnd {
   readonly id: string | null;
-  /** False when the entry lies off the branch: then so does what hangs below it. */
+  /** False when the entry is off the branch: then so are its descendants. */
   readonly isActive: boolean;
 }
 
@@ -46,8 +46,8 @@ export class EntryTree {
   readonly isComplete: boolean;
   readonly #rule: BranchRule;
   /**
-   * Most entries hang below the one before them. Of the others, in order, the index and that of the parent (-1 for a root) follow each
-   * other here; their marks say that they have a place in this list.
+   * Most entries are children of the entry before them. For the others this holds, in order, the index and that of the parent (-1 for a root); a
+   * flag marks the entries that are in this list.
    */
   #jumps = new Int32Array(FIRST_ROOM);
   #jumpCount = 0;
@@ -55,7 +55,7 @@ export class EntryTree {
   #count = 0;
   /** Of prompts: those with the same value replace each other. */
   readonly #siblings = new Map<number, string>();
-  /** The latest entry of each id, its index plus one; zero for a name that is no entry. */
+  /** The latest entry of each id, its index plus one; zero for a name that is not an entry. */
   readonly #table: NameTable;
   readonly #promptGroups = new Set<string>();
   readonly #start: TreeEnd | null;
@@ -69,16 +69,16 @@ export class EntryTree {
     this.#start = end;
     this.#table = table;
     this.isComplete = end === null;
-    // The entry before the start stands at 0, whatever it was.
+    // The entry before the start has index 0, whatever it was.
     if (end !== null) this.#push(ROOT, 0);
   }
 
-  /** True while every entry so far continues the branch that was active before it: nothing has to be hidden or shown. */
+  /** True while every entry so far continues the previously active branch: nothing has to be hidden or shown. */
   get extendsBranch(): boolean {
     return this.#extendsBranch;
   }
 
-  /** The last entry, for a later tree to start from. Its activity is only right while the branch is extended. */
+  /** The last entry, for a later tree to start from. `isActive` is only right while the branch is extended. */
   get end(): TreeEnd | null {
     return this.#end;
   }
@@ -131,7 +131,7 @@ export class EntryTree {
     return must(this.#jumps[2 * low + 1], "parent");
   }
 
-  /** Which entries lie off the active branch, sidechains included; and the end as it stands after that. */
+  /** The entries off the active branch, sidechains included, and the resulting end. */
   decide(): Decision {
     assert(this.isComplete, "branches are decided over the whole file");
     const off = this.#rule === "prompts" ? this.#markReplacedPrompts() : this.#markOffPath();
@@ -155,7 +155,7 @@ export class EntryTree {
     return parent;
   }
 
-  /** What is written again takes the place of what it was; what is taken back hangs beside the line that says so. */
+  /** A rewritten entry takes the place of the old one; a retracted entry becomes a sibling of the line that retracts it. */
   #placeInLog({ id, takesBack, isHeader }: TreeEntry): number {
     const previous = this.#count - 1;
     const named = takesBack ?? (isHeader ? undefined : id);
@@ -169,10 +169,10 @@ export class EntryTree {
   #resolve(entry: TreeEntry, previous: number): number {
     if (entry.id === undefined || entry.parentId === undefined) return previous;
     if (entry.parentId === null) return ROOT;
-    // Most entries hang below the one before them, which is the latest of its id.
+    // Most entries are children of the entry before them, which is the latest of its id.
     if (entry.parentId === this.#end?.id) return previous;
     const known = this.#latest(entry.parentId);
-    // Before the start of a partial tree the parent may exist after all; only the whole file can say.
+    // The parent may exist before the start of a partial tree; only the whole file can tell.
     if (known === undefined && !this.isComplete) this.#extendsBranch = false;
     return known ?? previous;
   }
@@ -181,7 +181,7 @@ export class EntryTree {
     const { parentId } = entry;
     if (parentId === null || parentId === undefined) return ROOT;
     const parent = this.#latest(parentId);
-    // Below the unknown, or below an abandoned prompt, only the whole file can say where the entry lies.
+    // Below an unknown parent or an abandoned prompt, only the whole file can tell where the entry belongs.
     const isUncertain = parent === undefined || (parent === 0 && this.#start?.isActive === false);
     if (!this.isComplete && isUncertain) this.#extendsBranch = false;
     if (entry.isPrompt) this.#addPrompt(parent === undefined ? `?${parentId}` : String(parent));
@@ -205,7 +205,7 @@ export class EntryTree {
     const lastOfGroup = new Map<string, number>();
     for (const [index, siblings] of this.#siblings) lastOfGroup.set(siblings, index);
     const off = new Uint8Array(this.#count);
-    // Parents stand before their children, so one pass carries the mark down whole subtrees.
+    // Parents come before their children, so one pass marks whole subtrees.
     for (let at = 0; at < this.#count; at += 1) {
       const siblings = this.#siblings.get(at);
       const isReplaced = siblings !== undefined && lastOfGroup.get(siblings) !== at;

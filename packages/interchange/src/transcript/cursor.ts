@@ -1,6 +1,6 @@
 /**
- * Where an import stopped: a short cut for the next one, never a truth. It is saved in the transaction of the lines before it
- * and used only after the file's bytes up to it have been hashed and found to be the same.
+ * Where an import stopped: an optimisation for the next one, never authoritative. It is saved in the transaction of the lines before it and used
+ * only after the file's bytes up to it have been hashed and found unchanged.
  */
 import { isObject } from "@lossless/core/formats";
 
@@ -26,13 +26,13 @@ export interface ImportCursor {
   readonly isSettled: boolean;
   /** The event id of the stored line that starts at the offset and had no line feed yet. */
   readonly openEventId: string | null;
-  /** Time of the last line that had one, for those that have none. */
+  /** Time of the last line that had one, for lines without. */
   readonly lastTime: number | null;
   /** Of the best title that the lines before the offset say; cursors of earlier versions have none. */
   readonly titleRank?: number | undefined;
 }
 
-/** The cursor of a file of which nothing has been read. */
+/** The cursor of an unread file. */
 export const START: ImportCursor = {
   offset: 0,
   lines: 0,
@@ -43,10 +43,10 @@ export const START: ImportCursor = {
   lastTime: null,
 };
 
-/** What the text stored for a session turns out to be. */
+/** The meaning of the text stored for a session. */
 export type StoredCursor =
   | { readonly kind: "none" }
-  /** A live host reads this session and keeps its own place; an import must not move it. */
+  /** A live host reads this session and keeps its own cursor; an import must not move it. */
   | { readonly kind: "foreign" }
   /** `cursor` is `null` when another version of this program wrote it. */
   | ({
@@ -55,13 +55,13 @@ export type StoredCursor =
       readonly cursor: ImportCursor | null;
     } & SessionTraces);
 
-/** What a session remembers of the files it came from. */
+/** What a session records about the files it came from. */
 export interface SessionTraces {
-  /** By the hash of an absolute path, the hash of the file's first line: paths say too much of a machine to be exported. */
+  /** Maps the hash of an absolute path to the hash of the file's first line: plain paths reveal too much about a machine to be exported. */
   readonly files: Readonly<Record<string, string>>;
-  /** Set on a stand-in once a line has named the session: the id of that session, where everything is known now. */
+  /** Set on a stand-in once a line has named the session: the id of that session, which has everything now. */
   readonly relabelledTo: string | null;
-  /** By event id, the hash of a line as rotation wrote it: the stored line with another parent, because its own was removed. */
+  /** Maps an event id to the hash of a line as rotation wrote it: the stored line with another parent, because its own was removed. */
   readonly relinked: Readonly<Record<string, string>>;
 }
 
@@ -101,7 +101,7 @@ export function renderCursor(
   });
 }
 
-/** The running hash of the file up to the cursor, or `null` when those bytes are not the ones the cursor was made from. */
+/** The running hash of the file up to the cursor, or `null` when those bytes differ from the ones the cursor was made from. */
 export async function proveCursor(
   file: FileHandle,
   cursor: ImportCursor,

@@ -1,6 +1,6 @@
 /**
- * Finds out what a file is before anything is stored: which format its first lines are in, and which session they belong to.
- * Reads the head of the file only; a file that cannot be a transcript is refused here, with what was found instead.
+ * Detects what a file is before anything is stored: the format of its first lines and their session. Reads only the head of the file; a file
+ * that cannot be a transcript is refused here, with an error that says what was found instead.
  */
 import { type JsonObject } from "@lossless/core/formats";
 
@@ -29,7 +29,7 @@ import { isOpenCodeStorage } from "../formats/opencode.ts";
 import { PI_SESSION } from "../formats/pi-session.ts";
 import { QWEN } from "../formats/qwen.ts";
 
-/** Formats of lines, the most particular first: what the last ones accept, others write too. */
+/** Line formats, the most specific first: other programs also write what the last ones accept. */
 const FORMATS: readonly TranscriptFormat[] = [
   CLAUDE_CODE,
   PI_SESSION,
@@ -45,25 +45,25 @@ const FORMATS: readonly TranscriptFormat[] = [
   OPENAI,
 ];
 
-/** Endings of files that are looked at in a folder: lines, documents, archives. */
+/** File extensions that are read in a folder: lines, documents, archives. */
 const KNOWN_ENDINGS = [".jsonl", ".json", ".traj", ".lcmx", ".lcmx.zst"];
 
-/** Of databases only this one: others are named by whoever wants them. */
+/** The only database read in a folder: the user names others explicitly. */
 const OPENCODE_DATABASE = "opencode.db";
 
 const isKnownName = (name: string): boolean =>
   name === OPENCODE_DATABASE || KNOWN_ENDINGS.some((ending) => name.endsWith(ending));
 
-/** A file says what it is long before this; beyond it the search is given up. */
+/** A file identifies itself long before this; the search ends here. */
 const HEAD_LINES = 64;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
 
 export type Detection =
   | { readonly kind: "found"; readonly format: TranscriptFormat; readonly line: number }
-  /** Nothing has been written yet, or not even the first line is finished. */
+  /** The file is empty, or its first line is not finished. */
   | { readonly kind: "too_early" };
 
-/** A transcript opened for reading, with its size at that moment: what is appended later belongs to the next import. */
+/** A transcript opened for reading, with its size at that moment: lines appended later belong to the next import. */
 export interface OpenTranscript {
   readonly file: FileHandle;
   readonly path: string;
@@ -74,11 +74,11 @@ export interface OpenTranscript {
 export interface FileSession {
   readonly id: string;
   readonly isSubAgent: boolean;
-  /** What the file goes by as long as no line names the session; `null` if the first line does. */
+  /** The file's session as long as no line names one; `null` if the first line does. */
   readonly standIn: StandIn | null;
 }
 
-/** A session named after a file, whose lines say nothing of one. */
+/** A session named after a file whose lines name none. */
 export interface StandIn {
   readonly id: string;
   /** Of the first line. */
@@ -123,9 +123,9 @@ export function isDocumentName(path: string): boolean {
 }
 
 /**
- * The transcripts under a directory, or the path itself when it is no directory or an OpenCode storage folder; such folders stand for
- * all that lies in them. Links inside the directory are not followed. A folder in it that may not be read stands for itself: importing it
- * says why it cannot be, and the rest is imported.
+ * The transcripts under a directory, or the path itself when it is not a directory or is an OpenCode storage folder; such a folder counts as one
+ * transcript. Links inside the directory are not followed. An unreadable folder in it is listed itself: importing it reports why it cannot be
+ * read, and the rest is imported.
  */
 export async function listTranscripts(path: string): Promise<string[]> {
   if (!(await statPath(path)).isDirectory() || (await isStorage(path))) return [path];
@@ -138,7 +138,7 @@ export async function listTranscripts(path: string): Promise<string[]> {
     if (!storages.includes(entry.parentPath) && (await isStorage(entry.parentPath)))
       storages.push(entry.parentPath);
   }
-  // A folder of the older layout lies below one that is already named.
+  // A folder of the older layout is below one that is already listed.
   const roots = storages.filter(
     (root) => !storages.some((other) => other !== root && root.startsWith(join(other, "/"))),
   );
@@ -149,7 +149,7 @@ export async function listTranscripts(path: string): Promise<string[]> {
   return [...files, ...roots, ...closed].sort();
 }
 
-/** Everything below a folder; folders that may not be read are noted in `closed`. */
+/** Everything below a folder; unreadable folders are added to `closed`. */
 async function listEntries(folder: string, closed: string[]): Promise<Dirent[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
     const refused = createAccessError(folder, error);
@@ -165,7 +165,7 @@ async function listEntries(folder: string, closed: string[]): Promise<Dirent[]> 
   return below;
 }
 
-/** Like `isOpenCodeStorage`, and says what is wrong with a folder that cannot be read. */
+/** Like `isOpenCodeStorage`, but throws an error that says why a folder cannot be read. */
 export async function isStorage(folder: string): Promise<boolean> {
   return isOpenCodeStorage(folder).catch((error: unknown) => {
     throw createAccessError(folder, error);
@@ -194,7 +194,7 @@ export async function detectFormat(transcript: OpenTranscript, signal?: AbortSig
   );
 }
 
-/** Reads on until a line names the session. A file in which none does is a session of its own. */
+/** Reads until a line names the session. A file without such a line is a session of its own. */
 export async function identifySession(
   transcript: OpenTranscript,
   format: TranscriptFormat,
@@ -226,8 +226,8 @@ function nameStandIn(path: string, firstLine: Uint8Array, id: string | undefined
 }
 
 /**
- * True for a last line that its writer may still be writing. A whole entry is taken for finished: what could still follow is
- * white space, a carriage return say, and then the line is stored a second time as a revision, which is better than never.
+ * True for a last line that may still be incomplete. A parseable entry counts as finished: only white space, such as a carriage return, could
+ * still follow, and then the line is stored a second time as a revision, which is better than never.
  */
 export function isUnfinished(line: Line): boolean {
   if (line.terminated) return false;
@@ -250,13 +250,13 @@ function recognise(entry: JsonObject, isFirst: boolean): TranscriptFormat | null
   return FORMATS.find((format) => accepted.includes(format.recognise(entry))) ?? null;
 }
 
-/** The UUID that a file is named after, if it is. */
+/** The UUID in a file's name, if there is one. */
 export function readUuidName(path: string): string | null {
   const stem = basename(path).replace(/\.jsonl?$/u, "");
   return UUID.test(stem) ? stem : null;
 }
 
-/** The session of a document that names none. */
+/** The session of a document that does not name one. */
 export function nameFile(path: string, firstLine: Uint8Array): string {
   const uuid = readUuidName(path);
   if (uuid !== null) return uuid;
@@ -293,7 +293,7 @@ function describeStranger(stranger: JsonObject | null, lines: number): string {
       : `none of its first ${lines} lines is a JSON object`;
   const type = stranger["type"];
   const mark = typeof type === "string" ? `type ${JSON.stringify(type.slice(0, 40))}` : "no type";
-  return `its first line (${mark}) is of no known transcript format`;
+  return `its first line (${mark}) is not of a known transcript format`;
 }
 
 function describeSupported(): string {

@@ -1,6 +1,6 @@
 /**
- * Where an import goes that must not store anything: it answers what the archive would answer, reading it when there is one. Which
- * lines are new is told by their ids; that a known line has changed is seen only when it is really imported.
+ * The target of a dry run: it stores nothing and answers as the archive would, reading it when there is one. It recognises new lines by their
+ * ids; only a real import notices that a known line has changed.
  */
 import type { Engine, ArrivalKind, Settings } from "@lossless/core";
 import { compileSessionPatterns } from "@lossless/core/settings";
@@ -11,11 +11,11 @@ export function createDryTarget(engine: Engine | null, settings: Settings): Impo
   const { ignoreSessionPatterns, statelessSessionPatterns, skipStatelessSessions } = settings;
   const isIgnored = compileSessionPatterns(ignoreSessionPatterns).matches;
   const isStateless = compileSessionPatterns(statelessSessionPatterns).matches;
-  /** Ids of the events of each session that the archive has or would have by now. */
+  /** Ids of the events of each session that the archive has or would have after the lines so far. */
   const seen = new Map<string, Set<string>>();
   const sessions = new Map<string, number>();
 
-  /** Sessions that a line has named only now, and the stand-ins that have stored their events. */
+  /** Sessions that a line has only now named, and the stand-ins that have stored their events. */
   const relabelled = new Map<string, string>();
 
   const listStored: ImportTarget["knownEvents"] = async (request) => {

@@ -1,8 +1,8 @@
 /**
- * What an import remembers of the lines of a file while it goes through them: the names in use and the tree of entries.
+ * What an import remembers of the lines it has read: the names in use and the tree of entries.
  *
- * An index that starts at a cursor does without the lines before it for as long as they cannot matter. Completing it reads the file once more
- * and never changes an event id that it has given out.
+ * An index that starts at a cursor does without the lines before it while they cannot matter. Completing it reads the file again and never
+ * changes an event id that it has assigned.
  */
 
 import { EntryTree, type TreeEnd, type TreeEntry } from "./branch.ts";
@@ -10,7 +10,7 @@ import { EventIds } from "./event-ids.ts";
 import type { BranchRule, EntryFacts } from "../formats/format.ts";
 import { NameTable } from "./name-table.ts";
 
-/** A line as far as its name and place go; `facts` is `null` for a line that is blank or unreadable. */
+/** The name and place of a line; `facts` is `null` for a blank or unreadable line. */
 export interface NamedLine {
   readonly name: string;
   readonly facts: EntryFacts | null;
@@ -22,7 +22,7 @@ export class EntryIndex {
   #tree: EntryTree;
   #lines = 0;
 
-  /** Without `end` from the start of a file; with it from behind the entry it names. */
+  /** Starts at the beginning of the file, or after the entry that `end` names. */
   constructor(rule: BranchRule, end: TreeEnd | null = null) {
     this.#rule = rule;
     const table = new NameTable();
@@ -35,7 +35,7 @@ export class EntryIndex {
     return this.#tree.isComplete;
   }
 
-  /** True while the placed entries merely continue the branch that was active before them. */
+  /** True while the placed entries merely continue the previously active branch. */
   get extendsBranch(): boolean {
     return this.#tree.extendsBranch;
   }
@@ -48,7 +48,7 @@ export class EntryIndex {
     return this.#ids.has(name);
   }
 
-  /** Gives the next line its event id. `openEventId` is the one it got when it was the unfinished end of the file. */
+  /** Assigns an event id to the next line. `openEventId` is the one it got when it was the unfinished end of the file. */
   place(line: NamedLine, openEventId: string | null = null): string {
     this.#lines += 1;
     const isAdopted = openEventId !== null && this.#ids.adopt(line.name, openEventId);
@@ -68,8 +68,8 @@ export class EntryIndex {
   }
 
   /**
-   * The event ids off the active branch, in file order, and the end as it stands after that. Event ids are not kept, because almost no
-   * file asks for them: `lines` are the lines of the file once more, and nothing can be placed afterwards.
+   * The event ids off the active branch, in file order, and the resulting end. Event ids are not kept, because almost no file needs them:
+   * `lines` are the lines of the file again, and nothing can be placed afterwards.
    */
   async decideBranch(lines: AsyncIterable<NamedLine>): Promise<{ offBranch: string[]; end: TreeEnd | null }> {
     const { isOff, end } = this.#tree.decide();

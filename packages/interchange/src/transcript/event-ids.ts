@@ -1,6 +1,6 @@
 /**
- * Names for the lines of one file: the entry's own id, or the hash of the line; with a count behind it when the file has used
- * that name before. The same file always yields the same names, which is what makes an import repeatable.
+ * Names for the lines of one file: the entry's own id, or the hash of the line; followed by a count when the file has used that name before. The
+ * same file always gives the same names, so an import can be repeated.
  */
 
 import { createHash } from "node:crypto";
@@ -19,13 +19,13 @@ export function isNamedAfter(eventId: string, name: string): boolean {
   return eventId.startsWith(name) && /^(?:#\d+)?$/u.test(eventId.slice(name.length));
 }
 
-/** The value of a name that stands for no entry of the tree. */
+/** The value of a name that does not belong to an entry of the tree. */
 const NAME_ONLY = 0;
 
 export class EventIds {
-  /** Every event id given out, and every name used. */
+  /** Every event id assigned, and every name used. */
   readonly #table: NameTable;
-  /** The highest occurrence given out, for names that were used more than once. */
+  /** The highest occurrence assigned, for names that were used more than once. */
   readonly #occurrences = new Map<string, number>();
 
   constructor(table: NameTable = new NameTable()) {
@@ -47,7 +47,7 @@ export class EventIds {
     return eventId;
   }
 
-  /** Gives the line called `name` the event id that an earlier import gave it; false if that id is not one of its own. */
+  /** Gives the line called `name` the event id that an earlier import assigned; false if that id is not one of its own. */
   adopt(name: string, eventId: string): boolean {
     if (!isNamedAfter(eventId, name)) return false;
     const occurrence = Number(eventId.slice(name.length + 1)) || 1;

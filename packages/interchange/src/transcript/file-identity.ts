@@ -1,9 +1,9 @@
 /**
- * Which session a file of lines belongs to. In this order: the session that the first line with an id names; the session that this path had
- * before, if the file's first line is the same; the file's name with a hash of its first line, a stand-in.
+ * Finds the session of a file of lines. In this order: the session that the first line with an id names; the session that this path had before,
+ * if the file's first line is the same; the file's name with a hash of its first line, a stand-in.
  *
- * Invariant: the answer must not depend on how much of a file was there when it was first read. So a file whose lines name a session takes
- * over the stand-in that a shorter look at it has left, and a look that is too short to name one goes to the session that knows all of its lines.
+ * Invariant: the result must not depend on how much of a file existed when it was first read. So a file whose lines name a session takes over
+ * the stand-in that an import of a shorter version left, and a version too short to name one goes to the session that has all of its lines.
  */
 
 import { createHash } from "node:crypto";
@@ -19,7 +19,7 @@ import { readLines } from "./lines.ts";
 import { tellKnown } from "./moved-lines.ts";
 
 export interface ChosenSession extends FileSession {
-  /** The stand-in that turns out to be this session. */
+  /** The stand-in of this session. */
   readonly relabels: string | null;
 }
 
@@ -56,7 +56,7 @@ export function hashPath(path: string): string {
   return createHash("sha256").update(resolve(path)).digest("hex").slice(0, 16);
 }
 
-/** Sessions named by lines come first: what they know, no stand-in has to. */
+/** Sessions named by lines come first: what they have, no stand-in needs to have. */
 async function listCandidates(
   { engine, owner, format }: FileLook,
   { eventId, firstLine }: StandIn,
@@ -71,7 +71,7 @@ async function listCandidates(
   return candidates.sort((a, b) => Number(a.isStandIn) - Number(b.isStandIn));
 }
 
-/** The session of a file whose lines name none, if an earlier import knows it. */
+/** The session of a file whose lines name none, if an earlier import found one. */
 async function findEarlier(
   look: FileLook,
   standIn: StandIn,
@@ -80,12 +80,12 @@ async function findEarlier(
   const { engine, owner, format, transcript } = look;
   const ofPath = candidates.find((candidate) => hadPath(candidate, transcript.path, standIn));
   if (ofPath !== undefined) return ofPath.id;
-  // The name stands for what it was found to be. Earlier versions used a UUID in the name as it is.
+  // A known stand-in keeps the session it was relabelled to, if any. Earlier versions used a UUID in the name as it is.
   const before = parseCursor((await engine.readSession({ sessionId: standIn.id, owner }))?.cursor ?? null);
   if (before.kind === "import") return before.relabelledTo;
   const uuid = readUuidName(transcript.path);
   if (uuid !== null && candidates.some(({ id }) => id === uuid)) return uuid;
-  // Where sessions are never named, equal lines prove nothing: many talks begin with the same words.
+  // In formats that never name sessions, equal lines prove nothing: many conversations begin with the same words.
   if (!format.namesSession) return null;
   for (const candidate of candidates) {
     if (candidate.isStandIn && (await continues(look, candidate, standIn))) return candidate.id;
@@ -94,7 +94,7 @@ async function findEarlier(
   return null;
 }
 
-/** The stand-in under which an earlier, shorter look at a file was stored. */
+/** The stand-in under which an earlier, shorter version of a file was stored. */
 async function findStandIn(
   look: FileLook,
   standIn: StandIn,
@@ -114,7 +114,7 @@ async function findStandIn(
 const hadPath = ({ stored }: Candidate, path: string, { firstLine }: StandIn): boolean =>
   stored.files[hashPath(path)] === firstLine;
 
-/** True if the file begins with all that the candidate was imported from. */
+/** True if the file begins with everything that the candidate was imported from. */
 async function continues(
   { transcript, signal }: FileLook,
   { stored: { cursor } }: Candidate,

@@ -1,19 +1,19 @@
 /**
- * What a host writes into its transcripts beside the talk: lines that are stored, hidden, and never shown. Of some hosts they are most of the
- * bytes, so an import says what they cost. The first of them are compressed as the archive does it; what the rest takes is reckoned from that.
+ * Housekeeping: lines of a transcript that are not part of the conversation; they are stored, hidden, and never shown. For some hosts they are
+ * most of the bytes, so an import reports their size. A sample is compressed as in the archive, and the rest is extrapolated from it.
  */
 import { encodeBody } from "@lossless/core/formats";
 
-/** Lines that are no messages. */
+/** Lines that are not messages. */
 export interface Housekeeping {
   readonly lines: number;
-  /** As they were handed in. */
+  /** As they arrived. */
   readonly bytes: number;
-  /** What their texts take in the archive, about. */
+  /** The approximate size of their texts in the archive. */
   readonly storedBytes: number;
 }
 
-/** So much is compressed to know the rest: a few ms. */
+/** The size of the sample that is compressed: a few ms. */
 const SAMPLE_BYTES = 262_144;
 
 export class HousekeepingMeter {

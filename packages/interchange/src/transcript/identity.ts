@@ -1,4 +1,4 @@
-/** Under which session a source that is not a file of lines is stored, and whether the caller wants a session at all. */
+/** Chooses the session for a source that is not a file of lines, and decides whether the caller wants that session at all. */
 
 import { stat } from "node:fs/promises";
 
@@ -7,26 +7,26 @@ import type { FileSession } from "./detect.ts";
 import type { FormatName } from "../formats/names.ts";
 import type { ImportTarget } from "./import-target.ts";
 
-/** A session about to be stored. */
+/** A session that is about to be stored. */
 export interface ComingSession {
   readonly path: string;
   readonly sessionId: string;
-  /** The folder it is about; undefined while its lines may still name one, null where they do not. */
+  /** Its folder; undefined while its lines may still name one, null if they do not. */
   readonly folder: string | null | undefined;
 }
 
-/** Why a session must not be stored, or null. Asked before anything of it is. */
+/** Why a session must not be stored, or null. Called before anything of it is stored. */
 export type ExcludeSession = (session: ComingSession) => string | null;
 
 export interface SessionChoice {
   readonly exclude?: ExcludeSession | undefined;
   /** Session ids, session keys or both; absent: every session. */
   readonly sessionFilter?: readonly string[] | undefined;
-  /** ms UTC: sources that were last changed before are left out. */
+  /** ms UTC: sources last changed before this are left out. */
   readonly since?: number | undefined;
 }
 
-/** A session that was imported in another format is another archive of the same talk, with its own lines, and so a session of its own. */
+/** A session that was imported in another format is another record of the same conversation, with its own lines, and so a session of its own. */
 export async function chooseIdentity(
   engine: ImportTarget,
   owner: string,

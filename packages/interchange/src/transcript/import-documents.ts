@@ -1,7 +1,6 @@
 /**
- * Imports sessions that are no lines of a file: JSON documents, JSONL files with a whole session in each line, and OpenCode's
- * storage folder. Same promises as for lines: stored byte for byte, named so that a second import adds nothing, nothing left out
- * without a word.
+ * Imports sessions that are not lines of a file: JSON documents, JSONL files with a whole session in each line, and OpenCode's storage folder.
+ * The guarantees are those for lines: stored byte for byte, named so that a second import adds nothing, nothing omitted silently.
  */
 
 import { readFile, stat } from "node:fs/promises";
@@ -30,7 +29,7 @@ import { SessionWriter, type SourceEvent } from "./session-writer.ts";
 const DEFAULT_OWNER = "main";
 const MAX_PROBLEMS = 1000;
 
-/** Adds up what several sessions of one source gave. */
+/** Adds up the results of the sessions of one source. */
 class ReportBuilder {
   readonly #path: string;
   readonly #format: FormatName;
@@ -154,7 +153,7 @@ export async function importOpenCode(options: MarkedImport): Promise<ImportResul
   return report.finish(sessions.length);
 }
 
-/** Imports the sessions of an OpenCode database; those that `since` or a filter leaves out are not read. */
+/** Imports the sessions of an OpenCode database; sessions excluded by `since` or a filter are not read. */
 export async function importOpenCodeDatabase(options: MarkedImport): Promise<ImportResult> {
   const { path, since } = options;
   const report = new ReportBuilder(path, "opencode");
@@ -227,7 +226,7 @@ async function importEvents(
   return true;
 }
 
-/** What names a document that has no id: its first message, which stays when it grows. */
+/** The bytes that name a document without an id: its first message, which stays when it grows. */
 function firstBytes(document: JsonDocument): Uint8Array {
   for (const { bytes } of document.messages()) return bytes;
   return document.header;

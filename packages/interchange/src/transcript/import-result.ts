@@ -1,4 +1,4 @@
-/** What an import is asked for, and what it reports. */
+/** The options and the result of an import. */
 import type { ImportMark, PrepareAhead } from "@lossless/core/formats";
 import type { FormatName } from "../formats/names.ts";
 import type { Housekeeping } from "./housekeeping.ts";
@@ -15,14 +15,14 @@ export interface ImportSettings extends SessionChoice {
   readonly engine: ImportTarget;
   readonly format?: FormatName | "auto" | undefined;
   readonly owner?: string | undefined;
-  /** Files that are imported together share an id; each has its own when absent. */
+  /** Files that are imported together share an id; generated per file when absent. */
   readonly importId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
   readonly batchBytes?: number | undefined;
   readonly batchLines?: number | undefined;
   readonly maxLineBytes?: number | undefined;
-  /** Does what storing messages needs besides a database, while the batch before is being stored; see `bulk/`. */
+  /** Prepares messages for storing, as far as that needs no database, while the previous batch is being stored; see `bulk/`. */
   readonly prepareAhead?: PrepareAhead | undefined;
 }
 
@@ -32,16 +32,15 @@ export interface ImportOptions extends ImportSettings {
   readonly sessionKey?: string | undefined;
 }
 
-/** An import under way: what it stores is marked. */
+/** A running import; the rows it stores are marked with its id. */
 export interface MarkedImport extends ImportOptions {
   readonly mark: ImportMark;
 }
 
 /**
- * `unreadable_line`: kept, hidden. `incomplete_line`: the last one, not stored before its writer has finished it.
- * `refused_file`: a file found in a directory that is no transcript. `not_stored`: the settings ask for that.
- * `left_out`: the caller asked for other sessions only. `conflict`: the archive holds something else in its place.
- * `more_problems`: the list was cut.
+ * `unreadable_line`: kept, hidden. `incomplete_line`: the last one, not stored until its writer has finished it. `refused_file`: a file found in
+ * a directory that is not a transcript. `not_stored`: because of the settings. `left_out`: the caller asked for other sessions only. `conflict`:
+ * the archive has something else in its place. `more_problems`: the list was cut.
  */
 export type ImportProblemCode =
   | "unreadable_line"
@@ -60,21 +59,21 @@ export interface ImportProblem {
 
 export interface ImportResult {
   readonly path: string;
-  /** `null`, as the two ids below, when the file holds no finished line yet. */
+  /** `null`, like the two ids below, when the file has no finished line yet. */
   readonly format: FormatName | null;
   readonly sessionId: string | null;
   readonly conversationId: number | null;
   /** All conversations, for a source that holds several sessions. */
   readonly conversationIds?: readonly number[];
   readonly imported: number;
-  /** Lines that were stored before, whether they were read again or not. */
+  /** Lines that were already stored, whether they were read again or not. */
   readonly skipped: number;
-  /** Lines whose event id was stored before with other bytes. */
+  /** Lines whose event id was already stored with other bytes. */
   readonly revisions: number;
   readonly problems: readonly ImportProblem[];
   /** How far into the file lines are stored. */
   readonly bytes: number;
-  /** Of the lines that were read now, those that are no messages. */
+  /** Of the lines read now, those that are not messages. */
   readonly housekeeping?: Housekeeping;
 }
 

@@ -1,12 +1,11 @@
-/** What an import needs of the engine, and no more: tests and dry runs stand in for it. */
+/** The part of the engine that an import needs; tests and dry runs replace it. */
 import type { Arrival, IngestedMessage, OriginUpdate, SessionRef } from "@lossless/core";
 import type { ImportMark, PackedPrepared } from "@lossless/core/formats";
 
 export interface ImportTarget {
   /**
-   * Stores the messages and the cursor in one transaction. Without messages only the cursor is saved. `skipped` says why the
-   * settings keep it from storing anything. Batches of one `sequence` are stored in the order in which they came, and none after one that
-   * failed.
+   * Stores the messages and the cursor in one transaction. Without messages only the cursor is saved. `skipped` is the reason if the settings
+   * prevent storing. Batches of one `sequence` are stored in the order of the calls, and none after one that failed.
    */
   ingest(request: {
     session: SessionRef;
@@ -15,7 +14,7 @@ export interface ImportTarget {
     prepared?: PackedPrepared;
     sequence?: string;
     import?: ImportMark | undefined;
-    /** Where the session comes from, as far as these messages say. */
+    /** The origin of the session, as far as these messages name it. */
     origin?: OriginUpdate | undefined;
   }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
   readSession(request: {
@@ -31,10 +30,10 @@ export interface ImportTarget {
   /** The sessions of an owner that have stored this event. */
   findSessions(request: { owner: string; eventId: string }): Promise<readonly string[]>;
   /**
-   * Makes everything stored under the stand-in `from` known to the session, which must be new; with its cursor. `cursor` is left with the
-   * stand-in. False if the session is known or the stand-in is not.
+   * Makes everything stored under the stand-in `from` known to the session, which must be new, with its cursor. The stand-in gets `cursor`.
+   * False if the session is known or the stand-in is not.
    */
   relabelSession(request: { from: string; session: SessionRef; cursor: string }): Promise<boolean>;
-  /** Hides exactly these events of the session as off-branch, and shows those that were hidden for that reason only. */
+  /** Hides exactly these events of the session as off-branch, and shows those that were hidden only for that reason. */
   setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
 }

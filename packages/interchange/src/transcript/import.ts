@@ -1,11 +1,10 @@
 /**
- * Imports transcripts: every line of a file becomes one event, stored exactly as it stands. Sits on top of the engine, which
- * it sees as an `ImportTarget`; one file describes each format (`claude-code.ts`, `codex.ts`, …). Sources that are no lines are
- * read by `import-documents.ts`.
+ * Imports transcripts: every line of a file becomes one event, stored unchanged. Uses the engine through `ImportTarget`; one file describes each
+ * format (`claude-code.ts`, `codex.ts`, …). `import-documents.ts` reads sources that are not lines.
  *
- * Importing is repeatable: the same line always gets the same event id, so a second import, one that was killed, or one of a
- * file that has grown adds only what is missing. Lines and cursor are written together; while a batch is being stored, the
- * next ones are read, prepared and handed over, a few ahead. Each is stored only after the one before it has been.
+ * Imports are idempotent: the same line always gets the same event id, so a second import, an import after a kill, or one of a file that has
+ * grown adds only what is missing. Lines and cursor are written together; while a batch is being stored, the next few are read, prepared and
+ * passed on. Each is stored only after the one before it.
  */
 
 import { randomUUID } from "node:crypto";
@@ -71,17 +70,17 @@ import { createAbortError, MAX_LINE_BYTES, readLineRuns, type Line } from "./lin
 export type * from "./import-result.ts";
 export type { ImportTarget } from "./import-target.ts";
 
-/** What is stored in one transaction: large enough that its commit hardly counts, small enough that other writers get their turn. */
+/** Lines stored in one transaction: enough that its commit hardly counts, few enough that other writers get their turn. */
 const BATCH_LINES = 256;
 const BATCH_BYTES = 512 * 1024;
-/** Batches handed over and not stored yet: enough to go on while a piece of the index is written, or the log folded back. */
+/** Batches passed on and not stored yet: enough to continue during an index write or a checkpoint. */
 const BATCHES_AHEAD = 4;
-/** What is read, and prepared, in one turn of the event loop: some 5 ms. */
+/** Bytes read and prepared in one turn of the event loop: about 5 ms. */
 const CHUNK_BYTES = 64 * 1024;
 const MAX_PROBLEMS = 1000;
-/** A line that is no entry. */
+/** A line that is not an entry. */
 const META = ["meta"] as const;
-/** Set on a line that says no time: that of the line before it is only a guess. */
+/** Set on a line without a time: that of the line before it is only a guess. */
 const UNDATED = { isUndated: true } as const;
 const DEFAULT_OWNER = "main";
 
@@ -139,7 +138,7 @@ async function isStorageFolder(path: string): Promise<boolean> {
   return stats !== null && stats.isDirectory() && (await isStorage(path));
 }
 
-/** Imports files and directories of files. A file found in a directory that is no transcript is reported, not fatal. */
+/** Imports files and directories of files. A file in a directory that is not a transcript is reported, not fatal. */
 export async function importPaths(
   options: ImportSettings & {
     paths: readonly string[];
@@ -174,7 +173,7 @@ export async function importPaths(
   return { imported, skipped, conversations: conversations.size, problems };
 }
 
-/** The conversations that a report speaks of. */
+/** The conversations in a report. */
 function listConversations({ conversationId, conversationIds }: ImportResult): readonly number[] {
   return conversationIds ?? (conversationId === null ? [] : [conversationId]);
 }
@@ -198,22 +197,22 @@ class ListedImport {
   readonly #housekeeping = new HousekeepingMeter();
   readonly #problems: ImportProblem[] = [];
   readonly #counts = { imported: 0, skipped: 0, revisions: 0, problemsCut: 0 };
-  /** Batches are handed over ahead, and a batch behind one that failed must not be stored: its cursor would lie behind lines that are missing. */
+  /** Batches are passed on ahead, and a batch after one that failed must not be stored: its cursor would be after lines that are missing. */
   readonly #sequence = randomUUID();
   #conversationId: number | null = null;
   #mayMoveCursor = true;
-  /** Why the engine stores nothing for this session. */
+  /** Why the engine does not store this session. */
   #refusal: string | null = null;
-  /** Where this import began to read. */
+  /** Where this import started reading. */
   #start: ImportCursor = START;
   /** False when the branch has to be decided again, whatever this import reads. */
   #startsSettled = true;
-  /** Behind the last line that was placed. */
+  /** After the last line that was placed. */
   #cursor: ImportCursor = START;
   #hash = new LineHash();
   #index: EntryIndex;
   #traces: SessionTraces;
-  /** Until the first line is placed: what that line was called while it was the open end of the file. */
+  /** Until the first line is placed: the id of that line while it was the open end of the file. */
   #openEventId: string | null = null;
   #lastTime: number | null = null;
   readonly #origin: OriginReader;
@@ -256,7 +255,7 @@ class ListedImport {
     };
   }
 
-  /** A stand-in that the file was stored under before a line named its session becomes that session. */
+  /** Relabels the stand-in that the file was stored under before a line named its session. */
   async #takeOver(): Promise<void> {
     const { relabels } = this.#identity;
     if (relabels === null) return;
@@ -264,7 +263,7 @@ class ListedImport {
     await this.#options.engine.relabelSession({ from: relabels, session: this.#session, cursor });
   }
 
-  /** Takes the stored cursor if the file proves it; otherwise the file is read from its start, which is always right. */
+  /** Uses the stored cursor if the file proves it; otherwise reads the file from its start, which is always correct. */
   async #resume(): Promise<void> {
     const { id: sessionId, owner } = this.#session;
     const session = await this.#options.engine.readSession({ sessionId, owner });
@@ -272,7 +271,7 @@ class ListedImport {
     const stored = parseCursor(session.cursor);
     this.#conversationId = session.conversationId;
     this.#mayMoveCursor = stored.kind !== "foreign";
-    // What an earlier import hid may be shown again by a file that was rewritten since.
+    // A file that was rewritten since may show again what an earlier import hid.
     this.#startsSettled = false;
     if (stored.kind === "import") this.#traces = this.#traceFile(stored);
     const cursor = stored.kind === "import" ? stored.cursor : null;
@@ -308,7 +307,7 @@ class ListedImport {
     return { files: traced, relabelledTo, relinked };
   }
 
-  /** Hands over batch after batch, while the next ones are prepared. */
+  /** Passes on batch after batch, while the next ones are prepared. */
   async #storeLines(): Promise<void> {
     const waiting: Promise<StoreResult>[] = [];
     try {
@@ -319,14 +318,14 @@ class ListedImport {
         if (this.#options.signal?.aborted) throw createAbortError(this.#transcript.path);
       }
     } finally {
-      // Also when reading failed: nothing may be left running behind the caller's back.
+      // Also after a failed read: nothing may still be running when this returns.
       for (const outcome of await Promise.all(waiting)) throwFailure(outcome);
     }
   }
 
   /**
-   * A line without its line feed comes alone and last. Lines before one that cannot be read are handed over first. Lines are
-   * parsed and prepared as soon as they are read, so that the work is spread over many short turns of the event loop.
+   * A line without its line feed comes alone and last. Lines before an unreadable one are passed on first. Lines are parsed and prepared as soon
+   * as they are read, to spread the work over many short turns of the event loop.
    */
   async *#readBatches(): AsyncGenerator<LineBatch, void, void> {
     const { batchLines = BATCH_LINES, batchBytes = BATCH_BYTES } = this.#options;
@@ -362,7 +361,7 @@ class ListedImport {
     return new LineBatch(this.#options.prepareAhead?.(), expectedBytes);
   }
 
-  /** Gives the lines their event ids, and the cursor its place behind them. */
+  /** Assigns event ids to the lines and moves the cursor past them. */
   async #place(batch: LineBatch): Promise<StoredBatch> {
     const origin = this.#origin.take();
     const openEventId = this.#openEventId;
@@ -379,13 +378,13 @@ class ListedImport {
     return { messages: others, prepared: undefined, cursor: this.#cursor, origin };
   }
 
-  /** True for a line that rotation wrote: what the archive has of it is the line as it was. */
+  /** True for a line that rotation wrote: the archive has the original line. */
   #isRelinked({ eventId = "", bytes }: Arrival): boolean {
     const hash = this.#traces.relinked[eventId];
     return hash !== undefined && bytes !== undefined && hashLine(bytes) === hash;
   }
 
-  /** True if a name may have been used before the point where the index starts: then only the lines before it can tell. */
+  /** True if a name may have been used before the start of the index: then only the lines before it can tell. */
   async #repeatsEarlierLine(lines: readonly NamedLine[], openEventId: string | null): Promise<boolean> {
     if (this.#index.isComplete) return false;
     const isOpenLine = openEventId !== null && isNamedAfter(openEventId, lines[0]?.name ?? "");
@@ -415,7 +414,7 @@ class ListedImport {
     batch.add(line, named, arrival, parsed.kind === "entry" ? parsed.entry : undefined);
   }
 
-  /** The cursor stays before an open line: with its line feed it may turn out to be another one. */
+  /** The cursor stays before an open line: its line feed may change it into another line. */
   #moveCursor(last: Line, lastEventId: string | null): ImportCursor {
     const isSettled = this.#isSettled();
     if (!last.terminated) return { ...this.#cursor, isSettled, openEventId: lastEventId };
@@ -432,7 +431,7 @@ class ListedImport {
     };
   }
 
-  /** A failure is carried as a value: as a rejection that nobody awaits yet it would end the process. */
+  /** Returns a failure as a value: an unhandled rejection would end the process. */
   #store({ messages, cursor, prepared, origin }: StoredBatch): Promise<StoreResult> {
     return this.#ingest(messages, cursor, prepared, origin).then(
       ({ results }) => {
@@ -481,13 +480,13 @@ class ListedImport {
     return this.#startsSettled && this.#index.extendsBranch;
   }
 
-  /** Tells the engine which entries lie off the branch, then that it need not be told again. */
+  /** Sets the off-branch entries in the engine, then marks the branch as decided. */
   async #settleBranch(): Promise<void> {
     if (!this.#index.isComplete) await this.#readPrefix();
     const { offBranch, end } = await this.#index.decideBranch(this.#readNamedLines(this.#transcript.end));
     if (end === null) return;
     await this.#options.engine.setBranch({ session: this.#session, offBranch });
-    // The end before an open line may lie anywhere; calling it inactive only makes the next import look closer.
+    // The end before an open line may be on any branch; marking it inactive only makes the next import check more closely.
     const isOpen = this.#cursor.openEventId !== null;
     const endBefore = this.#cursor.end === null ? null : { id: this.#cursor.end.id, isActive: false };
     this.#cursor = { ...this.#cursor, isSettled: true, end: isOpen ? endBefore : end };

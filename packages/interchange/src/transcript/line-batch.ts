@@ -1,6 +1,6 @@
 /**
- * The lines of one batch, from reading to storing. Their bytes are copied one behind the other into one block, which the engine may take as it
- * is: the buffer they were read into is used again for the next lines, and hardly anything is kept for a line but what it is called.
+ * The lines of one batch, from reading to storing. Their bytes are copied one after the other into one block, which the engine can use without
+ * another copy: the read buffer is reused for the next lines, and little more than its name is kept per line.
  */
 import { must } from "@lossless/core";
 import type { Arrival } from "@lossless/core";
@@ -11,7 +11,7 @@ import type { Line } from "./lines.ts";
 
 const FIRST_BYTES = 64 * 1024;
 
-/** What a batch is made of one line. */
+/** What a batch keeps of one line. */
 type LineArrival = Omit<Arrival, "bytes" | "message" | "eventId">;
 
 export class LineBatch {
@@ -23,7 +23,7 @@ export class LineBatch {
   readonly #ends: number[] = [];
   #last: Line | null = null;
 
-  /** `expectedBytes`: what the batch before took. */
+  /** `expectedBytes`: the size of the previous batch. */
   constructor(preparer: BatchPreparer | undefined, expectedBytes: number) {
     this.#preparer = preparer;
     this.#bytes = new ByteWriter(Math.max(FIRST_BYTES, expectedBytes));
@@ -46,7 +46,7 @@ export class LineBatch {
     return must(this.#last, "last line of a batch");
   }
 
-  /** `entry` is what the line says, where it is a JSON object. */
+  /** `entry` is the parsed line, if it is a JSON object. */
   add(line: Line, named: NamedLine, arrival: LineArrival, entry: JsonObject | undefined): void {
     this.#preparer?.add({ ...arrival, bytes: line.bytes }, entry);
     this.#bytes.write(line.bytes);
@@ -56,7 +56,7 @@ export class LineBatch {
     this.#last = line;
   }
 
-  /** The lines as messages, each under the id it is given. */
+  /** The lines as messages, each with the id it is given. */
   finish(chooseEventId: (line: NamedLine, index: number) => string): {
     readonly messages: readonly Arrival[];
     readonly prepared: PackedPrepared | undefined;

@@ -1,8 +1,9 @@
 /**
- * The SHA-256 of a file up to a line, taken line by line. Lines that were read at once lie side by side in one buffer, and are hashed together:
- * a call costs more than the bytes of most lines.
+ * The SHA-256 of a file up to a line, computed line by line. Lines that were read together are adjacent in one buffer and are hashed together: a
+ * call costs more than the bytes of most lines.
  *
- * Lines must stay as they are until {@link LineHash.settle}. Invariant: the digest is that of all lines added, each with a line feed behind it, after whatever the hash held before.
+ * Lines must not change until {@link LineHash.settle}. Invariant: the digest covers all lines added, each followed by a line feed, after
+ * whatever was hashed before.
  */
 import { createHash, type Hash } from "node:crypto";
 
@@ -10,7 +11,7 @@ const LINE_FEED = 0x0a;
 
 export class LineHash {
   readonly #hash: Hash;
-  /** Lines not hashed yet, without the line feed behind the last. */
+  /** Lines not hashed yet, without the line feed after the last. */
   #waiting: Uint8Array | null = null;
 
   constructor(hash: Hash = createHash("sha256")) {
@@ -23,20 +24,20 @@ export class LineHash {
     this.#waiting = joined ?? line;
   }
 
-  /** In hexadecimal; more lines may follow. */
+  /** In hexadecimal; more lines may be added. */
   digest(): string {
     this.settle();
     return this.#hash.copy().digest("hex");
   }
 
-  /** Reads the lines added so far: their buffer may be used again after this. */
+  /** Hashes the lines added so far: their buffer may be reused after this. */
   settle(): void {
     if (this.#waiting !== null) this.#hash.update(this.#waiting).update("\n");
     this.#waiting = null;
   }
 }
 
-/** Both as one range of their buffer, if nothing but a line feed lies between them. */
+/** Both as one range of their buffer, if only a line feed is between them. */
 function joinNeighbours(before: Uint8Array, after: Uint8Array): Uint8Array | null {
   const end = before.byteOffset + before.byteLength;
   if (before.buffer !== after.buffer || after.byteOffset !== end + 1) return null;

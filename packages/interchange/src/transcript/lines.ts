@@ -1,9 +1,9 @@
 /**
- * Reads a file line by line from a known offset. Importers stand on it.
+ * Reads a file line by line from a known offset. All line importers use it.
  *
- * A line is what lies between two line feeds, byte for byte: a carriage return stays in it, an empty line is a line, and the
- * last one may lack its line feed. Memory is bounded by one chunk and one line; a line beyond the limit is measured, never
- * held. The end is fixed when reading starts, so that a file which keeps growing is read up to a point and not chased.
+ * A line is the bytes between two line feeds: a carriage return stays in it, an empty line is a line, and the last one may lack its line feed.
+ * Memory is bounded by one chunk and one line; a line beyond the limit is measured, never held. The end is fixed when reading starts, so that
+ * reading a growing file ends.
  */
 
 import type { FileHandle } from "node:fs/promises";
@@ -15,29 +15,29 @@ const CHUNK_BYTES = 256 * 1024;
 const LINE_FEED = 0x0a;
 
 export interface Line {
-  /** The bytes of the line without its line feed, in a buffer that lines beside it share. */
+  /** The bytes of the line without its line feed, in a buffer shared with other lines. */
   readonly bytes: Uint8Array;
   /** Counted from 1. */
   readonly lineNumber: number;
   readonly offset: number;
-  /** Where the next line starts: behind the line feed if there is one. */
+  /** Where the next line starts: after the line feed if there is one. */
   readonly endOffset: number;
   /** False only for a last line without a line feed: its writer may not have finished. */
   readonly terminated: boolean;
 }
 
 export interface ReadLinesOptions {
-  /** Named in errors. */
+  /** Used in errors. */
   readonly path: string;
   readonly end: number;
   readonly offset?: number;
   /** Number of the line that starts at `offset`. */
   readonly lineNumber?: number;
   readonly maxLineBytes?: number;
-  /** Ends before a line beyond the limit, instead of failing there: for those who look at a file that others will read. */
+  /** Stops before a line beyond the limit, instead of failing there: for callers that only inspect a file. */
   readonly stopsAtOverlong?: boolean;
   readonly chunkBytes?: number;
-  /** Lines lie in a buffer that is used again: they hold only until the next ones are asked for. */
+  /** Lines are in a buffer that is reused: they are valid only until the next ones are read. */
   readonly reusesBuffer?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -49,7 +49,7 @@ export async function* readLines(
   for await (const lines of readLineRuns(file, options)) yield* lines;
 }
 
-/** The same lines, as many at a time as were read at once: waiting for each by itself would take longer than reading it. */
+/** The same lines, in the groups in which they were read: awaiting each one would take longer than reading it. */
 export async function* readLineRuns(
   file: FileHandle,
   options: ReadLinesOptions,
@@ -66,7 +66,7 @@ export async function* readLineRuns(
   if (last !== null) yield [last];
 }
 
-/** Cuts chunks into lines, and holds the open end of one for the next. */
+/** Splits chunks into lines, and keeps the open end for the next chunk. */
 class LineSplitter {
   readonly #path: string;
   readonly #maxLineBytes: number;
@@ -84,9 +84,9 @@ class LineSplitter {
     this.#offset = options.offset ?? 0;
   }
 
-  /** The lines that end in a chunk; behind one that is too long, none. */
+  /** The lines that end in a chunk; none after one that is too long. */
   split(chunk: Uint8Array): { readonly lines: readonly Line[]; readonly failure: EngineError | null } {
-    // One copy for all the lines of a chunk, whose own buffer is used again.
+    // One copy for all the lines of a chunk, whose own buffer is reused.
     const bytes = this.#reusesBuffer ? chunk : new Uint8Array(chunk);
     const lines: Line[] = [];
     let start = 0;
@@ -106,7 +106,7 @@ class LineSplitter {
     return this.#size > this.#maxLineBytes;
   }
 
-  /** What stands behind the last line feed. */
+  /** The bytes after the last line feed. */
   finish(): Line | null {
     if (this.#size > this.#maxLineBytes) throw this.#refuse();
     return this.#size === 0 ? null : this.#close(false);
@@ -134,7 +134,7 @@ class LineSplitter {
   }
 }
 
-/** Yields the bytes from `offset` to `end` in one buffer that is used again for each chunk. */
+/** Yields the bytes from `offset` to `end` in one buffer that is reused for each chunk. */
 export async function* readChunks(
   file: FileHandle,
   options: {
@@ -151,7 +151,7 @@ export async function* readChunks(
     if (options.signal?.aborted) throw createAbortError(options.path);
     const wanted = Math.min(buffer.length, options.end - position);
     const { bytesRead } = await file.read(buffer, 0, wanted, position);
-    // The file was cut while it was read: what is there has been seen.
+    // The file was truncated while it was read: everything there has been read.
     if (bytesRead === 0) return;
     position += bytesRead;
     yield buffer.subarray(0, bytesRead);

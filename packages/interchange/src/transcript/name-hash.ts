@@ -1,4 +1,4 @@
-/** Hashes of names, for tables of millions of them: two that have nothing in common but their shape, FNV-1a with different starts and factors, mixed at the end. */
+/** Hashes of names, for tables of millions of them: two independent FNV-1a hashes with different starts and factors, mixed at the end. */
 
 export const hashHigh = (name: string): number => hash(name, 0x811c9dc5, 0x01000193);
 export const hashLow = (name: string): number => hash(name, 0x9e3779b1, 0x85ebca6b);

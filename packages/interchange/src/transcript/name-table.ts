@@ -1,18 +1,18 @@
 /**
- * Names of lines, each with a number, for files with millions of them: 12 bytes a name instead of the hundred that a map of strings takes.
- * Names are kept as 64-bit hashes, so two names could be taken for one: once in ten million files of a million lines. The second line
- * would then be called a repetition of the first, as it would be in every later import of the file.
+ * Names of lines, each with a number, for files with millions of them: 12 bytes a name instead of the hundred that a map of strings takes. Names
+ * are kept as 64-bit hashes, so two names could collide: once in ten million files of a million lines. The second line would then be named as a
+ * repetition of the first, consistently in every later import of the file.
  */
 
 import { hashHigh, hashLow } from "./name-hash.ts";
 
-/** Names are spread over tables that grow one after the other: a single one would for a moment need half as much again to grow. */
+/** Names are spread over tables that grow one at a time: a single table would temporarily need half as much memory again to grow. */
 const TABLES = 32;
 const FIRST_SLOTS = 64;
 const MAX_LOAD = 0.85;
 const FREE = -1;
 
-/** What a slot is made of: side by side, so that looking at one takes one visit to the memory. */
+/** Numbers per slot: adjacent, so that reading a slot takes one memory access. */
 const WIDTH = 3;
 const HIGH = 0;
 const LOW = 1;
@@ -30,13 +30,13 @@ export class NameTable {
     return this.#tableOf(high).get(high, hashLow(name));
   }
 
-  /** `value` is zero or more. */
+  /** `value` must not be negative. */
   set(name: string, value: number): void {
     const high = hashHigh(name);
     this.#tableOf(high).set(high, hashLow(name), value);
   }
 
-  /** False for a name that is there already: its value stays. */
+  /** False for a name that already exists: it keeps its value. */
   add(name: string, value: number): boolean {
     const high = hashHigh(name);
     return this.#tableOf(high).add(high, hashLow(name), value);
@@ -82,7 +82,7 @@ class HashTable {
     this.#slots[slot + VALUE] = value;
   }
 
-  /** Where the slot of a name begins, or the free one it would go into. */
+  /** Where the slot of a name begins, or the free slot for it. */
   #find(high: number, low: number): number {
     const slots = this.#slots;
     for (let number = low & this.#mask; ; number = (number + 1) & this.#mask) {

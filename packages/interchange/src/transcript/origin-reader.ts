@@ -1,6 +1,6 @@
 /**
- * Gathers where a session comes from while its lines are read. What lines say is handed over with the batch they are stored in, so that a
- * killed import loses neither.
+ * Collects the origin of a session while its lines are read. It is passed on with the batch of the lines that name it, so that a killed import
+ * loses neither.
  */
 import type { OriginUpdate } from "@lossless/core";
 import type { JsonObject } from "@lossless/core/formats";
@@ -13,7 +13,7 @@ import type { OpenTranscript } from "./detect.ts";
 import { readLines } from "./lines.ts";
 import { findProject } from "./project.ts";
 
-/** OpenClaw writes the session files of pi, below a folder of its own. */
+/** OpenClaw writes session files of pi, below its own folder. */
 const OPENCLAW_FOLDER = `${sep}.openclaw${sep}`;
 
 /** The program that wrote a file; undefined for a format that any program may write. */
@@ -22,17 +22,17 @@ function nameAgent(format: FormatName, path: string): string | undefined {
   return format === "pi" && path.includes(OPENCLAW_FOLDER) ? "openclaw" : format;
 }
 
-/** Beside its folder of chats the Gemini CLI keeps a file that names the folder it runs in; undefined as long as there is none. */
+/** The Gemini CLI keeps a file beside its folder of chats that names its working folder; undefined if there is none. */
 export function findGeminiFolder(path: string): string | undefined {
   const marker = join(dirname(dirname(path)), ".project_root");
   const folder = existsSync(marker) ? readFileSync(marker, "utf8").trim() : "";
   return isAbsolute(folder) ? folder : undefined;
 }
 
-/** So many lines into a file its folder has been named, or never will be. */
+/** After this many lines a file has named its folder, or never will. */
 const HEAD_LINES = 400;
 
-/** The folder a transcript is about; undefined while its lines may still name one, null where they do not. */
+/** The folder of a transcript; undefined while its lines may still name one, null if they do not. */
 export async function findFolder(
   transcript: OpenTranscript,
   format: TranscriptFormat,
@@ -76,7 +76,7 @@ export class OriginReader {
     const told = this.#read(entry);
     if (told === null) return;
     const { folder } = told;
-    // A session that changes its folder is still the same work.
+    // A session that changes its folder is still the same project.
     if (this.#project === undefined && folder !== undefined && isAbsolute(folder)) {
       this.#project = findProject(folder);
       this.#isNew = true;
@@ -96,7 +96,7 @@ export class OriginReader {
     return true;
   }
 
-  /** What is known by now, once after each change; undefined when nothing is new. */
+  /** What is known now, once after each change; undefined when nothing is new. */
   take(): OriginUpdate | undefined {
     if (!this.#isNew) return undefined;
     this.#isNew = false;

@@ -1,6 +1,6 @@
 /**
- * The project a folder belongs to: the root of its git repository, or the folder itself. A worktree belongs to the repository it was made
- * from, so that what was said in one is found from the other. A folder that is not on this machine stands for itself.
+ * The project a folder belongs to: the root of its git repository, or the folder itself. A worktree belongs to the repository it was made from,
+ * so that conversations in one are found from the other. A folder that is not on this machine is its own project.
  */
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -22,7 +22,7 @@ function findRoot(folder: string): string | null {
   return stats.isDirectory() ? folder : (findMainRoot(git) ?? folder);
 }
 
-/** Where the repository of a worktree is: its `.git` is a file that names a folder inside that of the repository. */
+/** The repository of a worktree, whose `.git` is a file that names a folder inside the repository's `.git`. */
 function findMainRoot(gitFile: string): string | null {
   const named = /^gitdir: (.+)[/\\]\.git[/\\]worktrees[/\\]/u.exec(readFileSync(gitFile, "utf8"))?.[1];
   return named !== undefined && existsSync(named) ? realpathSync(named) : null;

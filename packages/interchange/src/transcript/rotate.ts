@@ -1,9 +1,9 @@
 /**
- * Rotating a host's session file: once every line of it is proven to be in the archive, byte for byte, the file is replaced by one with its
- * header and its newest turns. Nothing is rewritten on trust: the first line that is not proven ends it, and the original is kept.
+ * Rotates a host's session file: once every line is proven to be in the archive, byte for byte, the file is replaced by one with its header and
+ * its newest turns. The first line that is not proven stops the rotation, and the original is kept.
  *
- * Invariant: at every moment the path names a whole file, the old one or the new one. The archive knows the new one as it knew the old one: an
- * import goes on after its end, and what is appended takes its place after what was removed.
+ * Invariant: at every moment the path names a complete file, the old one or the new one. The archive recognises the new file like the old one:
+ * an import continues after its end, and appended lines are positioned after the removed ones.
  */
 import {
   closeSync,
@@ -40,13 +40,13 @@ export interface RotateOptions {
   readonly path: string;
   readonly freshTailCount: number;
   readonly owner?: string;
-  /** Only proves and tells. */
+  /** Only proves and reports. */
   readonly dryRun: boolean;
   /** The original is kept beside the new file unless this is false. */
   readonly keepsOriginal?: boolean;
-  /** The archive is backed up first when this says where it is. */
+  /** When given, the archive at this location is backed up first. */
   readonly backup?: { readonly databasePath: string; readonly filesDir: string };
-  /** Where the archive is, so that the original is recorded as a copy of what it holds. */
+  /** Where the archive is, so that the original is added to the record of copies. */
   readonly databasePath?: string;
   readonly now?: number;
 }
@@ -89,7 +89,7 @@ export async function rotateSessionFile(
   };
   if (dryRun || report.bytesRemoved <= 0) return { ...report, originalPath: null, backupPath: null };
   const backupPath = options.backup ? (await createBackup({ engine, ...options.backup }, access)).path : null;
-  // First: if the file is not replaced after all, an import finds that this is not its place, and reads from the start.
+  // First: if the file is not replaced after all, an import finds that the cursor does not match, and reads from the start.
   await moveCursor(options, session, content, next, kept, relinked);
   const originalPath = replaceFile(options, before, content, next);
   return { ...report, originalPath, backupPath };
@@ -131,7 +131,7 @@ async function prove({ engine, path, owner }: RotateOptions): Promise<SessionRef
   return proven;
 }
 
-/** Where an import of the new file goes on, and which lines of it are new only in their links: those must not become revisions. */
+/** Sets the cursor for imports of the new file, and records the lines of it that differ only in their links: those must not become revisions. */
 async function moveCursor(
   { engine }: RotateOptions,
   session: SessionRef,
@@ -188,7 +188,7 @@ function parseEntries(path: string, content: Buffer): Entry[] {
     });
 }
 
-/** Of these only the newest of each kind still says something. */
+/** Of each of these kinds only the newest entry still matters. */
 const STATE_TYPES = ["session_info", "model_change", "thinking_level_change"];
 
 const isMessage = (value: JsonObject): boolean => value["type"] === "message" && isObject(value["message"]);
@@ -196,8 +196,8 @@ const isUser = (value: JsonObject): boolean =>
   isMessage(value) && (value["message"] as JsonObject)["role"] === "user";
 
 /**
- * The header, the newest state of each kind, and the tail of the active branch; each entry follows the one before it where its own parent is
- * gone. What lies off the branch is in the archive, and kept here it would count as part of the tail or become part of the branch.
+ * The header, the newest state of each kind, and the tail of the active branch; an entry whose parent is gone is linked to the one before it.
+ * Off-branch entries are in the archive; kept here they would count as part of the tail or become part of the branch.
  */
 function chooseEntries(
   all: readonly Entry[],
@@ -281,7 +281,7 @@ function replaceFile(
   return options.keepsOriginal === false ? null : original;
 }
 
-/** All of it is on the disk, or nothing is there: what the disk cut short must not take the place of a session. */
+/** All of it is on the disk, or nothing is: a truncated file must not replace a session. */
 function writeNew(path: string, mode: number, content: Buffer): void {
   try {
     const handle = openSync(path, "wx", mode);

@@ -1,6 +1,6 @@
 /**
- * Stores the events of one session in batches and counts what became of them: for sources that are no lines, and so have no place
- * to resume from. Their events are named by id or by content, so that storing them again adds nothing.
+ * Stores the events of one session in batches and counts the outcomes: for sources that are not lines, and so have no cursor. Their events are
+ * named by id or by content, so that storing them again adds nothing.
  */
 
 import { POSITION_STEP } from "@lossless/core";
@@ -20,12 +20,12 @@ const BATCH_EVENTS = 500;
 const BATCH_BYTES = 2 * 1024 * 1024;
 
 export interface SourceEvent {
-  /** In a buffer of their own. */
+  /** In their own buffer. */
   readonly bytes: Uint8Array;
   readonly id?: string | undefined;
   readonly createdAt?: number | undefined;
   readonly hidden: readonly HiddenReason[];
-  /** What the bytes say, where that tells of the session's origin. */
+  /** The parsed bytes, if they name the session's origin. */
   readonly entry?: JsonObject | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface WrittenCounts {
 export class SessionWriter {
   readonly counts: WrittenCounts = { imported: 0, skipped: 0, revisions: 0 };
   conversationId: number | null = null;
-  /** Why the settings keep the engine from storing this session. */
+  /** Why the settings prevent storing this session. */
   refusal: string | null = null;
   readonly #target: ImportTarget;
   readonly #session: SessionRef;
@@ -62,7 +62,7 @@ export class SessionWriter {
     path: string;
     mark: ImportMark;
     signal?: AbortSignal | undefined;
-    /** What an event says of where the session comes from. */
+    /** Reads the origin of the session from an event. */
     readOrigin?: TranscriptFormat["readOrigin"];
   }) {
     this.#target = options.target;

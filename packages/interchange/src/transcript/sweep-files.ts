@@ -1,7 +1,7 @@
 /**
- * Session files that have grown too large: each is rotated, or only named, as the settings ask for.
+ * Session files that have grown too large: each is rotated, or only reported, according to the settings.
  *
- * Invariant: what happens to one file never keeps the next from being looked at.
+ * Invariant: a failure on one file never prevents handling the next.
  */
 import { statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -32,7 +32,7 @@ export interface SweepTally {
   readonly bytesRemoved: number;
 }
 
-/** The session files below a folder; none when there is no such folder. */
+/** The session files below a folder; none when the folder does not exist. */
 export async function findSessionFiles(folder: string): Promise<string[]> {
   try {
     const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -46,7 +46,7 @@ export async function findSessionFiles(folder: string): Promise<string[]> {
   }
 }
 
-/** Warns of files, unless the settings ask for rotation. Null when they ask for nothing. */
+/** Warns about large files, or rotates them if the settings say so. Null when the settings ask for neither. */
 export async function sweepSessionFiles(
   options: SweepOptions,
   access: ArchiveAccess,
@@ -64,7 +64,7 @@ class Sweep {
   readonly #now: () => number;
   readonly #startedAt: number;
   readonly #tally = { scanned: 0, eligible: 0, rotated: 0, warned: 0, skipped: 0, bytesRemoved: 0 };
-  /** What is backed up before the next file is rotated: one backup is enough for all of them. */
+  /** What to back up before the next rotation: one backup is enough for all files. */
   #backup: RotateOptions["backup"];
 
   constructor(options: SweepOptions, access: ArchiveAccess) {
