@@ -93,9 +93,9 @@ const KEEP_KEYS = `
 CREATE FUNCTION keep_message_keys() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $keep$
 BEGIN
   IF tg_op = 'INSERT' THEN
-    EXECUTE format('INSERT INTO %I.message_keys (message_id) SELECT message_id FROM changed', tg_table_schema);
+    EXECUTE pg_catalog.format('INSERT INTO %I.message_keys (message_id) SELECT message_id FROM changed', tg_table_schema);
   ELSE
-    EXECUTE format('DELETE FROM %I.message_keys k USING changed c WHERE k.message_id = c.message_id', tg_table_schema);
+    EXECUTE pg_catalog.format('DELETE FROM %I.message_keys k USING changed c WHERE k.message_id = c.message_id', tg_table_schema);
   END IF;
   RETURN NULL;
 END $keep$;

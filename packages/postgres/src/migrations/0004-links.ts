@@ -135,7 +135,7 @@ CREATE FUNCTION check_links_of_${table}() RETURNS trigger LANGUAGE plpgsql AS $c
 DECLARE
   sees boolean;
 BEGIN
-  EXECUTE format('SELECT %I.sees_${table}($1)', tg_table_schema) INTO sees USING ARRAY[${columns.join(", ")}];
+  EXECUTE pg_catalog.format('SELECT %I.sees_${table}($1)', tg_table_schema) INTO sees USING ARRAY[${columns.join(", ")}];
   IF sees IS NOT TRUE THEN
     RAISE insufficient_privilege USING MESSAGE = 'new row violates row-level security: a link of table "${table}" points at another owner';
   END IF;
