@@ -107,15 +107,8 @@ export function selectSeeds(clues: readonly FoundClue[], total: number, limit: n
   const count = limit - ids.length;
   return last.length <= count
     ? { ids: [...ids, ...last], tied: { ids: [], count: 0 } }
-    : { ids, tied: { ids: takeLatest(last), count } };
+    : { ids, tied: { ids: last, count } };
 }
-
-/** Whoever chooses among equals has to look up the time of each. */
-const MAX_TIED = 5_000;
-
-/** Those that arrived last. */
-const takeLatest = (ids: number[]): number[] =>
-  ids.length <= MAX_TIED ? ids : ids.sort((a, b) => b - a).slice(0, MAX_TIED);
 
 /** Stands where no document is. */
 const ABSENT = -1;

@@ -74,3 +74,14 @@ test("where a phrase is listed whole, old and new documents that hold it are ran
   expect(order(few)).toEqual([6, 31, MESSAGES - 1]);
   expect(order(few)).toEqual(order(all));
 });
+
+test("the newest messages with a word are found also after an import of thousands of older ones", async () => {
+  const store = openMemoryStore(deriveMessage);
+  const engine = createLocalEngine({ store, settings: resolveSettings({ env: {} }).settings });
+  const old = Array.from({ length: 5_600 }, (_, at) => say(`old ${at}`, "user", "the pump runs", at));
+  await engine.ingest({ session: main, messages: [say("new", "user", "the pump stops", 10_000)] });
+  await engine.ingest({ session: { ...main, key: "agent:main:imported", id: "imported" }, messages: old });
+  const { hits } = await engine.grep({ pattern: "pump", mode: "full_text", limit: 1 });
+  await engine.close();
+  expect(hits).toMatchObject([{ eventId: "new" }]);
+});

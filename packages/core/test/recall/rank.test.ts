@@ -126,7 +126,7 @@ describe("ranking", () => {
     });
   });
 
-  test("selects the same seeds near each other and far apart, and of very many equals those that arrived last", () => {
+  test("selects the same seeds near each other and far apart, and leaves out none of very many equals", () => {
     const apart = [1, 2, 3].map((id) => id * 1e9);
     expect(selectSeeds([clue(apart), clue([2e9])], TOTAL, 2)).toEqual({
       ids: [2e9],
@@ -134,7 +134,7 @@ describe("ranking", () => {
     });
     const many = Array.from({ length: 6_000 }, (_, at) => at + 1);
     const { tied } = selectSeeds([clue(many)], 100_000, 400);
-    expect([tied.count, tied.ids.length, Math.min(...tied.ids)]).toEqual([400, 5_000, 1_001]);
+    expect([tied.count, tied.ids.length]).toEqual([400, 6_000]);
   });
 
   test("ranks only given places, each once, best first, for any input", () => {
