@@ -1,2 +1,2 @@
-/** The mark of our databases: "LCMX" in ASCII, what `file` and `PRAGMA application_id` show. */
+/** The application id of our databases: "LCMX" in ASCII, as `file` and `PRAGMA application_id` show it. */
 export const APPLICATION_ID = 0x4c434d58;

@@ -1,9 +1,9 @@
 /**
- * Blobs as files in a folder: `<conversation_id>/<file_id>.<ext>` below one root. A file is written whole (temporary name, fsync,
- * rename) before the row that names it is committed, so a crash leaves at most a file nobody refers to.
+ * Blobs as files in a folder: `<conversation_id>/<file_id>.<ext>` below one root. A file is written whole (temporary name, fsync, rename)
+ * before the row that names it is committed, so a crash leaves at most an unreferenced file.
  *
- * Invariant: nothing outside the root is ever read or written. Every path is built from ids that were checked, no component below
- * the root may be a symbolic link, and files are opened with O_NOFOLLOW.
+ * Invariant: nothing outside the root is ever read or written. Every path is built from checked ids, no component below the root may be a
+ * symbolic link, and files are opened with O_NOFOLLOW.
  */
 import {
   closeSync,
@@ -32,7 +32,7 @@ export class BlobFolder implements Blobs {
     this.root = root;
   }
 
-  /** Writes a file unless it is already there with the same content: a damaged one may have kept its size. */
+  /** Writes a file unless it already exists with the same content: a damaged one may still have the right size. */
   put(name: string, content: Uint8Array): void {
     const target = this.#locate(name, true);
     try {
@@ -83,7 +83,7 @@ export class BlobFolder implements Blobs {
     return true;
   }
 
-  /** Removes a file of ours that no row names, unfinished ones included; false when it is not ours or gone. */
+  /** Removes one of our files that no row names, unfinished ones included; false when it is not ours or gone. */
   discard(path: string): boolean {
     const match = /^(\d{1,16}\/file_[0-9a-f]{16}\.[a-z0-9]{1,8})(\.\d+\.tmp)?$/.exec(path);
     const target = match ? this.#locate(match[1] ?? "", false) : null;
@@ -121,14 +121,14 @@ export class BlobFolder implements Blobs {
   }
 }
 
-/** A new folder is on the disk, with its name, before anything in it counts: a file whose folder is lost is lost. */
+/** Flushes a new folder and its name before anything in it counts: if the folder is lost, its files are lost. */
 function makeFolder(path: string): void {
   const first = mkdirSync(path, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
   for (let made = path; made.length >= first.length; made = dirname(made)) flushPathSync(dirname(made));
 }
 
-/** False as well for a file that cannot be read: it is written again. */
+/** Also false for a file that cannot be read: it is written again. */
 function holds(target: string, content: Uint8Array): boolean {
   let handle: number | null = null;
   try {

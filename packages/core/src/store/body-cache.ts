@@ -1,14 +1,14 @@
 /**
- * Bodies that were decoded lately. The context of a turn is nearly that of the turn before, and decompressing a short body costs more than
+ * A cache of decoded bodies. The context of a turn is nearly that of the previous turn, and decompressing a short body costs more than
  * reading and parsing it.
  *
- * Invariant: an answer is never older than the row. The stored bytes are read each time and compared with those that were decoded, so
- * nothing has to be invalidated, whoever changes or erases a body.
+ * Invariant: a result is never older than the row. The stored bytes are read each time and compared with those that were decoded, so
+ * nothing needs to be invalidated, whichever process changes or erases a body.
  */
 import { decodeBody } from "./body.ts";
 import type { EncodedBody } from "./body.ts";
 
-/** Decoded bytes that are kept: twice what the largest usual context shows. */
+/** Maximum decoded bytes: twice what the largest usual context shows. */
 const MAX_BYTES = 4_000_000;
 
 interface Entry {
@@ -17,7 +17,7 @@ interface Entry {
 }
 
 export class BodyCache {
-  /** In the order of use, the longest unused first. */
+  /** In order of use, least recently used first. */
   readonly #entries = new Map<number, Entry>();
   #bytes = 0;
 

@@ -1,6 +1,6 @@
 /**
- * A dictionary for compressing short bodies: the shapes that agents' transcripts repeat on every line (member names, block types,
- * usage reports). It lives in the program, not in the database, so that no stored byte is shared between messages.
+ * A dictionary for compressing short bodies: the shapes that agents' transcripts repeat on every line (member names, block types, usage
+ * reports). It is part of the program, not of the database, so that messages share no stored byte.
  *
  * Invariant: a published version never changes, because stored bodies can only be read with the version they were written with.
  */

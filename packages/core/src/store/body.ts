@@ -1,4 +1,4 @@
-/** How bodies are kept: as they are when short, compressed otherwise. Each body stands alone; none needs another to be read. */
+/** How bodies are stored: as they are when short, compressed otherwise. Each body is independent; none is needed to read another. */
 import { zstdDecompressSync } from "node:zlib";
 import { must } from "../model/errors.ts";
 import { DICTIONARIES } from "./body-dictionary.ts";
@@ -8,9 +8,9 @@ import { Compressor } from "./compressor.ts";
 export const PLAIN = 0;
 const CURRENT_VERSION = DICTIONARIES.length;
 
-/** Reading a compressed body has a fixed price, whatever its length; shorter bodies are a fortieth of real transcripts. */
+/** Reading a compressed body has a fixed cost, whatever its length; shorter bodies are a fortieth of real transcripts. */
 const COMPRESS_ABOVE_BYTES = 640;
-/** Level 5 gives 4 % less on real transcripts and takes half as long again. */
+/** Level 5 saves 4 % on real transcripts and takes half as long again. */
 const LEVEL = 3;
 
 export interface EncodedBody {
@@ -29,11 +29,11 @@ export function encodeBody(bytes: Uint8Array): EncodedBody {
   return { body: bytes, encoding: PLAIN };
 }
 
-/** A body decompresses into pieces of this size, and keeps the last one whole however little of it is used. */
+/** A body decompresses into pieces of this size, and keeps the whole last one however little of it is used. */
 const MAX_CHUNK_BYTES = 16_384;
 const MIN_CHUNK_BYTES = 64;
 
-/** `expectedBytes` saves memory where many short bodies are read: how long the result is, as far as that is known. */
+/** `expectedBytes` saves memory when many short bodies are read: the length of the result, as far as known. */
 export function decodeBody({ body, encoding }: EncodedBody, expectedBytes = MAX_CHUNK_BYTES): Uint8Array {
   if (encoding === PLAIN) return body;
   const dictionary = DICTIONARIES[encoding - 1];

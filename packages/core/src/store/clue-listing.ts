@@ -1,9 +1,9 @@
-/** What an adapter found for a clue, as the port gives it: the same on every database. */
+/** Converts what an adapter found for a clue to the port's result: the same on every database. */
 import type { ClueListing } from "./text-index.ts";
 
 /**
- * A listing of the newest documents that hold a clue. `ids` has one more than the limit when there are more; `low` and `high` are the first
- * and the last id of the scope, by which the number of those that were not listed is estimated. Documents of `unlisted` are not current.
+ * A listing of the newest documents that match a clue. `ids` has one more than the limit when there are more; `low` and `high` are the
+ * first and the last id of the scope, from which the number of unlisted ones is estimated. Documents in `unlisted` are not current.
  */
 export function toListing(
   ids: readonly number[],

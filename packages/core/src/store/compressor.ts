@@ -1,16 +1,16 @@
 /**
- * Compresses many short bodies, one after the other, each into a frame of its own. `zstdCompressSync` makes a compressor and takes in the
+ * Compresses many short bodies, one after the other, each into a separate frame. `zstdCompressSync` creates a compressor and loads the
  * dictionary for every call, which is two thirds of its time; here both are kept.
  *
- * Node's streams own such a compressor and end a frame whenever they are asked to, but only asynchronously. What they write through is
- * reached here, as npm's own archives do, and tried out first: where it does not give exactly what `zstdCompressSync` gives, that is used.
+ * Node's streams have such a compressor and end a frame on request, but only asynchronously. This uses their internal handle, as npm's own
+ * archives do, and tests it first: if it does not give exactly what `zstdCompressSync` gives, that is used.
  */
 import { constants, createZstdCompress, zstdCompressSync } from "node:zlib";
 
-/** Longer bodies are rare, and their compressor's tables would stay. */
+/** Longer bodies are rare, and their compressor's tables would stay in memory. */
 const MAX_KEPT_BYTES = 256 * 1024;
 const LEAST_SCRATCH_BYTES = 16 * 1024;
-/** More than zstd ever adds to what it cannot make smaller. */
+/** More than zstd ever adds to incompressible input. */
 const MARGIN_BYTES = 1024;
 
 /** The part of a stream's handle that is used. */
@@ -28,7 +28,7 @@ interface Handle {
 
 interface StreamInside {
   readonly _handle: Handle;
-  /** Room left in the output, then input that was not read. */
+  /** Room left in the output, then unread input. */
   readonly _writeState: Uint32Array;
 }
 
@@ -45,7 +45,7 @@ export class Compressor {
     if (!this.#isTrustworthy()) this.#inside = null;
   }
 
-  /** One whole frame, in a buffer of its own. */
+  /** One whole frame, in a separate buffer. */
   compress(bytes: Uint8Array): Uint8Array {
     const isShort = bytes.byteLength <= MAX_KEPT_BYTES;
     return (
@@ -61,7 +61,7 @@ export class Compressor {
     return isKnown ? (stream as StreamInside) : null;
   }
 
-  /** Twice, because the second frame is the one that would show what the first left behind. */
+  /** Twice, because state left over from the first frame would show only in the second. */
   #isTrustworthy(): boolean {
     const probe = Buffer.from(this.#dictionary.subarray(0, LEAST_SCRATCH_BYTES / 2)).reverse();
     const wanted = this.#compressOnce(probe);
@@ -72,7 +72,7 @@ export class Compressor {
     return isSame() && isSame();
   }
 
-  /** Null when the frame was not finished; what is left of it makes the compressor useless. */
+  /** Null when the frame was not finished; the compressor is unusable after that. */
   #compressKept(bytes: Uint8Array, { _handle, _writeState }: StreamInside): Uint8Array | null {
     const needed = bytes.byteLength + MARGIN_BYTES;
     if (this.#scratch.byteLength < needed) this.#scratch = Buffer.allocUnsafeSlow(2 * needed);
@@ -89,7 +89,7 @@ export class Compressor {
   }
 
   #compressOnce(bytes: Uint8Array): Uint8Array {
-    // The result lies in a buffer of this size; the default of 64 kB a body would make a batch of them weigh 30 MB.
+    // The result is in a buffer of this size; with the default of 64 kB a body, a batch would take 30 MB.
     return zstdCompressSync(bytes, { ...this.#options(), chunkSize: Math.max(64, bytes.byteLength) });
   }
 

@@ -1,7 +1,7 @@
 /**
  * The record of copies: every place to which this program wrote messages of an archive (backups, exports, what an adoption, a restore or a
- * rotation set aside), one JSON object per line in `<database>.copies`. It lies beside the database and not in it, because a
- * restore puts back a database that knows nothing of copies made since.
+ * rotation set aside), one JSON object per line in `<database>.copies`. It is beside the database and not in it, because a restore puts
+ * back a database that does not know copies made since.
  *
  * Invariant: a copy is recorded, and the record flushed, before its first byte is written.
  */
@@ -26,16 +26,16 @@ export interface RecordedCopy {
   readonly path: string;
   readonly kind: CopyKind;
   readonly at: number;
-  /** The disk its folder was on. */
+  /** The device of its folder. */
   readonly device: string;
 }
 
-/** How the name of the folder begins in which an adoption of this database works. */
+/** The prefix of the working folder for adopting this database. */
 export const nameAdoptionFolder = (path: string): string => `.lcm-adopt-${basename(path)}-`;
 
 const fileOf = (databasePath: string): string => `${databasePath}.copies`;
 
-/** Whoever may not write beside the database cannot forget anything in it either: nothing is recorded then. */
+/** A process that may not write beside the database cannot forget anything in it either: nothing is recorded then. */
 const UNWRITABLE = new Set(["EROFS", "EACCES", "EPERM"]);
 
 export function recordCopy(databasePath: string, kind: CopyKind, copyPath: string, now = Date.now()): void {
@@ -48,7 +48,7 @@ export function recordCopy(databasePath: string, kind: CopyKind, copyPath: strin
     const isNew = !existsSync(file);
     const handle = openSync(file, "a", 0o600);
     try {
-      // In one write, and on a line of its own even if a crash cut the one before.
+      // In one write, and on a new line even if a crash truncated the previous one.
       writeFileSync(handle, `${isNew ? "" : "\n"}${line}\n`);
       fsyncSync(handle);
     } finally {
@@ -60,7 +60,7 @@ export function recordCopy(databasePath: string, kind: CopyKind, copyPath: strin
   }
 }
 
-/** Recorded copies that are there, or may be: those deleted from a disk that is still there are left out. */
+/** Recorded copies that exist, or may exist: those deleted from a device that is still present are omitted. */
 export function listRecordedCopies(databasePath: string): RecordedCopy[] {
   const file = fileOf(databasePath);
   if (!existsSync(file)) return [];
@@ -74,7 +74,7 @@ export function listRecordedCopies(databasePath: string): RecordedCopy[] {
   return [...copies.values()].filter(mayExist);
 }
 
-/** Null for an empty line, and for one that a crash cut. */
+/** Null for an empty line, and for one truncated by a crash. */
 function parseRecord(line: string): RecordedCopy | null {
   try {
     const { path, kind, at, device } = JSON.parse(line) as Partial<RecordedCopy>;
@@ -86,7 +86,7 @@ function parseRecord(line: string): RecordedCopy | null {
   }
 }
 
-/** Of the nearest folder above that exists; a backup makes the folders it lacks. */
+/** The device of the nearest existing folder above; a backup creates missing folders. */
 function findDevice(path: string): string {
   if (isServerAddress(path)) return "server";
   const folder = dirname(path);

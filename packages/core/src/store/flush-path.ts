@@ -1,6 +1,6 @@
 /**
- * Waits until a file or a folder is on the disk. A new name is only certain to survive a crash once its folder is. Windows flushes nothing
- * through a handle that only reads, and no folder at all; there the rename itself is all that can be asked for.
+ * Flushes a file or a folder to disk. A new name is certain to survive a crash only after its folder is flushed. Windows flushes nothing
+ * through a read-only handle, and no folder at all; there the rename itself has to do.
  */
 import { closeSync, fsyncSync, openSync, readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
@@ -26,7 +26,7 @@ export function flushTreeSync(folder: string): void {
   flushPathSync(folder);
 }
 
-/** {@link flushPathSync} for those who must not keep an event loop waiting. */
+/** {@link flushPathSync} for callers that must not block an event loop. */
 export async function flushPath(path: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(path, "r");

@@ -1,9 +1,9 @@
 /**
- * The part of the store port that folding and assembling need: reading the cover, publishing summaries, walking the graph, and the
- * books: debt, spend and guards.
+ * The part of the store port for folding and assembling: reading the cover, publishing summaries, walking the graph, and the records of
+ * debt, spend and guards.
  *
- * Invariant of publishing: it checks the run it replaces, and nothing else. Same items, same order, same versions: published; anything
- * else: stale, and the caller plans again. Turns appended elsewhere never make a running fold stale.
+ * Invariant of publishing: it checks only the run it replaces. Same items, same order, same versions: published; otherwise: stale, and the
+ * caller plans again. Turns appended elsewhere never make a running fold stale.
  */
 import type { Boundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
@@ -24,15 +24,15 @@ export interface CoverTail {
   readonly items: CoverItem[];
   readonly counters: CoverCounters;
   readonly boundaries: Boundary[];
-  /** Stand-ins in store, also those that tell something old. */
+  /** Stored stand-ins, including stale ones. */
   readonly reserve: ReserveSummary[];
-  /** Shown summaries older than `items`, newest first; empty unless they were asked for. */
+  /** Shown summaries older than `items`, newest first; empty unless requested. */
   readonly summariesBefore: CoverItem[];
   /** The newest user message older than `items`. */
   readonly newestUser: CoverItem | null;
 }
 
-/** The oldest part of a cover, as far as a fold can use it; hidden items included, but for what a boundary hides. */
+/** The oldest part of a cover, as far as a fold can use it; includes hidden items, except those hidden by a boundary. */
 export interface CoverHead {
   readonly items: CoverItem[];
   /** Whether `items` is the whole cover. */
@@ -81,25 +81,25 @@ export interface SummaryRow {
   readonly isStale: boolean;
   readonly isRoot: boolean;
   readonly createdAt: number;
-  /** The summary whose text it was given as previous context; null: none, or nobody wrote that down. */
+  /** The summary given to its writer as previous context; null: none, or not recorded. */
   readonly previousId: string | null;
 }
 
 /** A summary without its text. */
 export interface SummaryOutline extends Omit<SummaryRow, "content" | "previousId"> {
-  /** The conversation's newest seq when it was published; null when it was not, or nobody wrote that down. */
+  /** The conversation's newest seq when it was published; null if it was not, or if that was not recorded. */
   readonly publishedSeq: number | null;
 }
 
-/** All summaries of a conversation, and what was made from what. */
+/** All summaries of a conversation, and what each was made from. */
 export interface SummaryGraph {
-  /** By where they begin, the finest first. */
+  /** By start, the finest first. */
   readonly nodes: SummaryOutline[];
   /** From a summary to each of its source summaries, in order. */
   readonly edges: (readonly [summaryId: string, sourceId: string])[];
 }
 
-/** A summary with what is written of it in a context. */
+/** A summary with everything that a context shows of it. */
 export interface ShownSummary extends SummaryRow {
   /** Summaries it was made from, oldest first. */
   readonly sourceIds: string[];
@@ -114,14 +114,14 @@ export interface SummaryNode extends ShownSummary {
   readonly fileIds: string[];
 }
 
-/** The text of a summary and where it came from; everything else follows from the run. */
+/** The text of a summary and its origin; everything else follows from the run. */
 export interface SummaryText {
   readonly summaryId: string;
   readonly content: string;
   readonly tokens: number;
   readonly model: string;
   readonly level: "normal" | "aggressive" | "extractive";
-  /** The summary that the writer of the text was given as previous context. */
+  /** The summary that was given to the writer of the text as previous context. */
   readonly previousId?: string | null;
 }
 
@@ -131,24 +131,27 @@ export interface StoreSummary {
   readonly summary: SummaryText;
   readonly state: "cover" | "reserve" | "prepared";
   readonly isRoot?: boolean;
-  /** The fold revision a context was last made at. At another one than now, none can change, and a stand-in may be used at once. */
+  /**
+   * The fold revision at which a context was last made. If it is not the current one, no context can change, and a stand-in may be used at
+   * once.
+   */
   readonly seenRevision?: number | null;
-  /** Stand-ins that are its sources in place of the items they stand for. */
+  /** Stand-ins that are its sources instead of the items they represent. */
   readonly sourceIds?: readonly string[];
   readonly now: number;
 }
 
-/** A summary that tells something old, with its sources as they are now. */
+/** A stale summary, with its current sources. */
 export interface StaleSummary {
   readonly summary: SummaryRow;
   readonly run: RunItem[];
 }
 
-/** A new text for a published summary, made from the sources it has now. Its counts follow from those. */
+/** A new text for a published summary, made from its current sources, which determine its counts. */
 export interface SummaryReplacement {
   readonly oldId: string;
   readonly summary: SummaryText;
-  /** What it was made from, as {@link nameSource} names it; anything else by now makes the request stale. */
+  /** What it was made from, as {@link nameSource} names it; if that has changed, the request is stale. */
   readonly sourceKeys: readonly string[];
 }
 
@@ -163,7 +166,7 @@ export function nameSource(
 }
 
 /** The items a summary is made from, as they were read. */
-/** Vectors are made by the thousand: the cap on calls is for texts. */
+/** Vectors are made by the thousand: the call limit is for texts. */
 export const UNCAPPED_PURPOSE = "embed";
 
 export type FoldRun = readonly RunKey[];
@@ -185,7 +188,7 @@ export type PublishResult =
     }
   | { readonly kind: "stale" };
 
-/** A stored summary and the run it is to take the place of. */
+/** A stored summary and the run it will replace. */
 export interface StoredFold {
   readonly summaryId: string;
   readonly run: FoldRun;
@@ -234,10 +237,10 @@ export interface FoldingStore {
     conversationId: number;
     maxTokens: number;
     maxMessages: number;
-    /** Reads `summariesBefore`, which only a choice looks at. */
+    /** Reads `summariesBefore`, which only a choice needs. */
     withSummaries?: boolean;
   }): Promise<CoverTail | null>;
-  /** Reads until `maxMessageTokens` of messages were met that no stored leaf stands for. */
+  /** Reads until it has met `maxMessageTokens` of messages that no stored leaf represents. */
   readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead>;
   /** First and last message between two positions, hidden ones included. */
   findEnds(request: {
@@ -245,35 +248,35 @@ export interface FoldingStore {
     startPosition: number;
     endPosition: number;
   }): Promise<{ first: number | null; last: number | null }>;
-  /** What summaries were made from, as items of a cover, oldest first and hidden ones included; empty where that is not in force any more. */
+  /** The sources of summaries, as items of a cover, oldest first, hidden ones included; empty for those no longer in force. */
   readSourceItems(summaryIds: readonly string[]): Promise<Map<string, CoverItem[]>>;
-  /** The items from the first key to the last. Without texts, to compare and not to summarise, `bytes` are null. */
+  /** The items from the first key to the last. Without texts, for comparing instead of summarising, `bytes` are null. */
   readRun(
     conversationId: number,
     keys: readonly { startPosition: number; seq: number }[],
     withTexts?: boolean,
   ): Promise<RunItem[]>;
-  /** Stores a summary of a run and, for state `cover`, puts it in the run's place. */
+  /** Stores a summary of a run and, for state `cover`, replaces the run by it. */
   storeSummary(request: StoreSummary): Promise<PublishResult>;
   /**
-   * Puts stored summaries in the place of the runs they were made from, all in one transaction and one epoch. Each run is compared for
-   * itself: one that changed is left as it is and answered `stale`, and the others are published. Answers in the order asked.
+   * Replaces runs by the stored summaries made from them, all in one transaction and one epoch. Each run is compared separately: one that
+   * changed is left as it is and reported as `stale`, and the others are published. Results are in the order of the request.
    */
   publishStored(request: {
     conversationId: number;
     folds: readonly StoredFold[];
     now: number;
   }): Promise<PublishResult[]>;
-  /** Whether a published summary tells something old, whether or not what is to replace it has been made. */
+  /** Whether a published summary is stale, whether or not its replacement has been made. */
   hasStale(conversationId: number): Promise<boolean>;
-  /** The next published summary to remake because something below it changed; the deepest come first. */
+  /** The next stale published summary to remake; the deepest come first. */
   readStale(conversationId: number): Promise<StaleSummary | null>;
-  /** Stores what a stale summary is to be replaced by; it waits for `swapRemade`. */
+  /** Stores the replacement of a stale summary; it waits for `swapRemade`. */
   storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishResult>;
-  /** Begins an epoch with the remade summaries that wait. Returns how many there were. */
+  /** Begins an epoch with the waiting remade summaries. Returns how many there were. */
   swapRemade(request: { conversationId: number; now: number }): Promise<number>;
   readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null>;
-  /** Several summaries as a context shows them; ids that are not known are left out. */
+  /** Several summaries as a context shows them; unknown ids are omitted. */
   readShownSummaries(summaryIds: readonly string[]): Promise<ShownSummary[]>;
   listSummaries(request: {
     conversationId: number;
@@ -282,7 +285,7 @@ export interface FoldingStore {
     owner?: string;
     state?: SummaryState;
   }): Promise<Page<SummaryRow>>;
-  /** The whole graph without its texts, for those who draw it. */
+  /** The whole graph without its texts, for drawing it. */
   readGraph(request: { conversationId: number; owner?: string }): Promise<SummaryGraph>;
   countSummaries(
     conversationId: number,
@@ -321,7 +324,7 @@ export interface FoldingStore {
     by: "day" | "conversation" | "model" | "purpose" | "all";
     timeZoneOffsetMs?: number;
   }): Promise<SpendGroup[]>;
-  /** Calls since then, those for {@link UNCAPPED_PURPOSE} left out. */
+  /** Calls since then, except those for {@link UNCAPPED_PURPOSE}. */
   countSpendCalls(since: number): Promise<number>;
   readGuards(): Promise<Guard[]>;
   saveGuard(guard: Guard): Promise<void>;

@@ -1,9 +1,9 @@
 /**
- * The part of the store port for forks: a session that a host began as a copy of another one. The copied events are further names of the
- * messages that are stored, so nothing is stored twice; what the fork shows of its parent is chosen once and kept as references.
+ * The part of the store port for forks: a session that a host began as a copy of another one. The copied events become aliases of the
+ * stored messages, so nothing is stored twice; what the fork shows of its parent is chosen once and stored as references.
  *
- * Invariant: the chain of a fork starts from the parent's chain at the place where it left, and its first record binds the references and the
- * names that were given.
+ * Invariant: the chain of a fork starts from the parent's chain value at the point where it left, and its first record binds the references
+ * and the aliases.
  */
 import type { SessionRef } from "../model/message.ts";
 
@@ -12,7 +12,7 @@ export interface ForkPoint {
   readonly conversationId: number;
   readonly seq: number;
   readonly position: number;
-  /** How many of the events, from the first, the parent has. */
+  /** How many of the events, from the first, are in the parent. */
   readonly copied: number;
 }
 
@@ -21,7 +21,7 @@ export interface ForkItem {
   readonly kind: "message" | "stub" | "summary" | "range";
   readonly messageId: number | null;
   readonly summaryId: string | null;
-  /** Of a range: the messages it begins and ends with. */
+  /** Of a range: the messages at which it begins and ends. */
   readonly firstId: number | null;
   readonly lastId: number | null;
   readonly startPosition: number;
@@ -34,7 +34,7 @@ export interface ForkItem {
 }
 
 export interface ForkRequest {
-  /** The fork's session, which the archive must not know yet. */
+  /** The fork's session, which must be new to the archive. */
   readonly session: SessionRef;
   readonly parentSessionId: string;
   /** The copied events, in order. */
@@ -50,13 +50,13 @@ export interface ForkResult {
 }
 
 export interface ForkStore {
-  /** The place where a list of events leaves a session that holds the first of them; null when it holds none. */
+  /** The point where a list of events leaves a session that has the first of them; null if it has none. */
   findForkPoint(request: {
     owner: string;
     parentSessionId: string;
     eventIds: readonly string[];
   }): Promise<ForkPoint | null>;
   fork(request: ForkRequest): Promise<ForkResult>;
-  /** What a conversation shows of its parent, without what was forgotten since. Empty when it is no fork. */
+  /** What a conversation shows of its parent, without what was forgotten since. Empty if it is not a fork. */
   readForkItems(conversationId: number): Promise<ForkItem[]>;
 }

@@ -1,18 +1,18 @@
-/** How an archive is opened, whatever database it is in: by its address. Which databases there are is not known here. */
+/** How an archive is opened by its address, whatever its database. The list of databases is not known here. */
 import type { EventSink } from "../model/events.ts";
 import type { Derive, Store } from "./store.ts";
 
 export interface OpenStoreOptions {
-  /** Folder of the large files; one of its own beside the database when absent (`lcm-files` for `lcm.db`). */
+  /** Folder of the large files; by default a separate one beside the database (`lcm-files` for `lcm.db`). */
   readonly filesDir?: string | undefined;
   /** False: a missing database is an error. */
   readonly create?: boolean | undefined;
   /** Only reads; never creates, migrates or writes. */
   readonly readOnly?: boolean | undefined;
   readonly busyLimitMs?: number | undefined;
-  /** Reads a stored message for the index: what another process stored and did not come to index. */
+  /** Reads a stored message for the index: one that another process stored and did not get to index. */
   readonly derive: Derive;
-  /** Hears when another process holds the lock for long, and how far the upgrade of an older archive is. */
+  /** Receives an event when another process holds the lock for long, and the progress of the upgrade of an older archive. */
   readonly onEvent?: EventSink | undefined;
 }
 

@@ -6,7 +6,7 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-/** A page of rows, of which one more than the limit was read. */
+/** A page of rows, made from one more row than the limit. */
 export function makePage<T>(rows: readonly T[], limit: number, cursorOf: (row: T) => string): Page<T> {
   const items = rows.slice(0, limit);
   const last = items.at(-1);
@@ -14,8 +14,8 @@ export function makePage<T>(rows: readonly T[], limit: number, cursorOf: (row: T
 }
 
 /**
- * Where a page of conversations begins, and how the next is named: behind a number where they are listed by it, else behind so many rows.
- * Other sort keys change while people look, so a key is no better place to go on from than a count.
+ * Where a page of conversations begins, and the cursor of the next: after a number if they are listed by it, else after a count of rows.
+ * Other sort keys change while people look, so a key is no better to continue from than a count.
  */
 export function placePage({
   after,
@@ -45,7 +45,7 @@ export function placePage({
 export function parseCursor(cursor: string, length: number): number[] {
   const pieces = cursor.split(".");
   const numbers = pieces.map(Number);
-  // Positions and times may lie below 0; nothing else than digits is a number here.
+  // Positions and times may be below 0; only digits count as a number here.
   const isNumber = (piece: string, index: number): boolean =>
     /^-?\d+$/.test(piece) && Number.isSafeInteger(numbers[index]);
   if (pieces.length !== length || !pieces.every(isNumber)) {

@@ -1,10 +1,10 @@
-/** What a search may see: a value that every read of recall takes. */
+/** What a search may see: a value that every recall read takes. */
 
 /** What a search may see. Absent fields do not narrow. */
 export interface RecallScope {
   readonly owner?: string;
   readonly conversationIds?: readonly number[];
-  /** Beside those conversations: what they have in common with the ones they left as forks. */
+  /** Besides those conversations: what forks among them share with their parents. */
   readonly inherited?: readonly InheritedPart[];
   /** ms UTC: written at or after, and before. */
   readonly since?: number;
@@ -12,7 +12,7 @@ export interface RecallScope {
   readonly role?: string;
 }
 
-/** A conversation up to a position, which is in. */
+/** A conversation up to and including a position. */
 export interface InheritedPart {
   readonly conversationId: number;
   readonly position: number;

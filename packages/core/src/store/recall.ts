@@ -1,7 +1,7 @@
 /**
- * The part of the store port that recall needs: what stands where, what stands beside it, texts in bulk, and grants.
+ * The part of the store port for recall: places, neighbours, texts in bulk, and grants.
  *
- * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
+ * Invariant: every read takes a {@link RecallScope} and returns nothing outside it, whatever ids it is given.
  */
 import type { ConversationFilter, LargeFileRow } from "./rows.ts";
 import type { IdRange, InheritedPart, RecallScope } from "./recall-scope.ts";
@@ -9,16 +9,16 @@ import type { DocumentKind, RecallParts, TextIndex } from "./text-index.ts";
 
 export type { IdRange, InheritedPart, RecallParts, RecallScope };
 
-/** The parts of our own tools in a message, null for none; absent where the store leaves them to be asked for. */
+/** The parts of our own tools in a message, null for none; absent if the store must be asked separately. */
 export interface WithRecall {
   readonly recall?: RecallParts | null;
 }
 
-/** A document and where it stands. */
+/** A document and its place. */
 export interface CandidateDocument extends WithRecall {
   readonly id: number;
   readonly conversationId: number;
-  /** Documents of one group that follow each other have numbers that follow each other. */
+  /** Consecutive documents of one group have consecutive numbers. */
   readonly group: number;
   readonly position: number;
   readonly words: number;
@@ -27,7 +27,7 @@ export interface CandidateDocument extends WithRecall {
   readonly role: string | null;
 }
 
-/** Documents of which none is better than another, and how many of them are wanted: those written last, then those that stand last. */
+/** Documents of equal rank, and how many of them are wanted: those written last, then those placed last. */
 export interface TiedDocuments {
   readonly ids: readonly number[];
   readonly count: number;
@@ -36,7 +36,7 @@ export interface TiedDocuments {
 export interface CandidateRequest {
   readonly kind: DocumentKind;
   readonly ids: readonly number[];
-  /** Some of these count as given, too: which of them, only the store can tell without asking twice. */
+  /** Some of these also count as given: only the store can determine which without a second read. */
   readonly tied?: TiedDocuments | undefined;
   readonly reach: number;
   readonly scope: RecallScope;
@@ -51,13 +51,13 @@ export interface MessageText {
   readonly role: string;
   readonly tokens: number;
   readonly createdAt: number;
-  /** What was handed in, large payloads put back. */
+  /** The arrival bytes, large payloads put back. */
   readonly bytes: Uint8Array;
 }
 
 /** What a scan over everything needs of a message. */
 export interface ScannedText extends Pick<MessageText, "messageId" | "seq" | "role" | "createdAt"> {
-  /** What was handed in, as text: of a hundred thousand messages that is much cheaper to make and to hand on than bytes. */
+  /** The arrival as text: for a hundred thousand messages that is much cheaper to make and pass on than bytes. */
   readonly arrival: string;
 }
 
@@ -67,14 +67,14 @@ export interface DatedId {
   readonly createdAt: number;
 }
 
-/** A document, when it was written and where it stands. */
+/** A document, its time and its place. */
 export interface PlacedTime extends DatedId {
   readonly conversationId: number;
   /** As in a {@link CandidateDocument}; 0 for a summary. */
   readonly position: number;
 }
 
-/** The conversations of a session, newest first, and what those among them that are forks have in common with others. */
+/** The conversations of a session, newest first, and what the forks among them share with others. */
 export interface Family {
   readonly conversationIds: readonly number[];
   readonly inherited: readonly InheritedPart[];
@@ -96,7 +96,7 @@ export interface FoundSummary {
   readonly content: string;
 }
 
-/** Permission of a sub-agent to read a part of what its issuer may read, for a while and up to a number of tokens. */
+/** A sub-agent's permission to read part of what its issuer may read, for a limited time and number of tokens. */
 export interface Grant {
   readonly grantId: string;
   readonly owner: string;
@@ -119,18 +119,18 @@ export interface RecallStore extends TextIndex {
     ranges: readonly { since: number; before: number }[];
     limit: number;
   }): Promise<({ messageId: number; createdAt: number } & WithRecall)[]>;
-  /** The places of the given documents and of those up to `reach` beside them; what lies outside the scope is left out. */
+  /** The places of the given documents and of those up to `reach` beside them; documents outside the scope are omitted. */
   readCandidates(request: CandidateRequest): Promise<CandidateDocument[]>;
-  /** When the given documents were written; what lies outside the scope is left out. */
+  /** The times of the given documents; those outside the scope are omitted. */
   readTimes(request: {
     kind: DocumentKind;
     ids: readonly number[];
     scope: RecallScope;
   }): Promise<PlacedTime[]>;
-  /** Those of the given messages that hold calls or results of our own tools. */
+  /** Those of the given messages with calls or results of our own tools. */
   listRecallParts(messageIds: readonly number[]): Promise<RecallParts[]>;
   readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]>;
-  /** Documents of the scope, the newest first, without a look at the documents themselves: some may be revised or forgotten. */
+  /** Documents of the scope, the newest first, without reading the documents: some may be revised or forgotten. */
   listNewest(request: {
     kind: DocumentKind;
     scope: RecallScope;
@@ -143,7 +143,7 @@ export interface RecallStore extends TextIndex {
   readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]>;
   /** Large files of the scope, newest first; null gives all of them. */
   listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]>;
-  /** The messages of a conversation from one to another in its order, hidden ones included, revisions left out. */
+  /** The messages of a conversation from one to another in order, hidden ones included, revisions omitted. */
   listRange(firstId: number, lastId: number): Promise<number[]>;
   /** The summaries made directly from a message. */
   listSummariesOf(messageId: number): Promise<string[]>;
@@ -154,10 +154,10 @@ export interface RecallStore extends TextIndex {
   /** The conversations under a key, or only the newest of them. */
   readFamily(request: { owner: string; sessionKey: string; newestOnly: boolean }): Promise<Family>;
 
-  /** Saves a grant unless its issuer has one that is still live; false then. */
+  /** Saves a grant unless its issuer has one that is still live; then false. */
   insertGrant(grant: Grant, now: number): Promise<boolean>;
   findGrantOf(holderKey: string, now: number): Promise<Grant | null>;
-  /** Adds to what a live grant has used, up to its cap; the tokens that were left before, or null when the grant is not live. */
+  /** Adds to a live grant's use, up to its cap; returns the tokens that were left before, or null when the grant is not live. */
   chargeGrant(grantId: string, tokens: number, now: number): Promise<number | null>;
   revokeGrants(
     which: { grantId?: string; issuerKey?: string; holderKey?: string },

@@ -1,8 +1,8 @@
 /**
- * The part of the store port that care needs: copies of the whole, lists of what deserves a look, and the few ways in which something
- * stored may change afterwards: a summary gives way to a better one, a summary gives way to its sources, a message is forgotten.
+ * The part of the store port for repair: copies of the whole, lists of what needs attention, and the few ways in which stored data may
+ * change afterwards: a summary is replaced by a better one, a summary is replaced by its sources, a message is forgotten.
  *
- * Invariant: each of these is one transaction that leaves a whole cover, a right graph, right counters and a chain that continues.
+ * Invariant: each of these is one transaction that leaves a complete cover, a correct graph, correct counters and a continuous chain.
  */
 import type { ImportMark } from "../model/message.ts";
 import type { Debt, PublishResult, RunItem, SummaryReplacement } from "./folding.ts";
@@ -24,11 +24,11 @@ export interface DoubtfulSummary {
 export interface DissolveResult {
   readonly summaryId: string;
   readonly conversationId: number;
-  /** What stands in its place, oldest first. */
+  /** What replaces it, oldest first. */
   readonly sources: readonly { readonly id: string; readonly tokens: number; readonly isShown: boolean }[];
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** Its number among the items of the context, and how many items follow it: those move back. */
+  /** Its index among the items of the context, and how many items follow it: those move back. */
   readonly ordinal: number;
   readonly itemsBehind: number;
 }
@@ -49,19 +49,19 @@ export interface TransplantResult {
   readonly summaryIds: readonly string[];
 }
 
-/** Everything that forgetting some messages touches. */
+/** Everything that forgetting some messages affects. */
 export interface ForgetPlan {
-  /** All versions of all events, those forgotten before left out. */
+  /** All versions of all events, except those already forgotten. */
   readonly messageIds: readonly number[];
   readonly conversationIds: readonly number[];
   readonly arrivalBytes: number;
-  /** Large files no other message uses. */
+  /** Large files that no other message uses. */
   readonly files: readonly {
     readonly fileId: string;
     readonly blob: string;
     readonly byteSize: number;
   }[];
-  /** Summaries that rest on them, the finest first. Published ones need a new text, the others are only erased. */
+  /** Summaries made from them, the finest first. Published ones need a new text, the others are only erased. */
   readonly summaries: readonly {
     readonly summaryId: string;
     readonly conversationId: number;
@@ -73,10 +73,10 @@ export interface ForgetPlan {
 
 export interface ForgetRequest {
   readonly messageIds: readonly number[];
-  /** Summaries to be remade although they do not rest on the messages: their text was found to tell of them. */
+  /** Summaries to remake although they were not made from the messages: their text was found to mention them. */
   readonly alsoSummaryIds: readonly string[];
   readonly replacements: readonly SummaryReplacement[];
-  /** Why, for the record in the chain. */
+  /** The reason, for the record in the chain. */
   readonly reason: string;
   readonly now: number;
 }
@@ -85,12 +85,12 @@ export type ForgetResult =
   | {
       readonly kind: "forgotten";
       readonly plan: ForgetPlan;
-      /** Files beside the archive that killed imports left, with texts that never became a part of it. They were removed, too. */
+      /** Files that killed imports left beside the archive, with texts that never became part of it. They were also removed. */
       readonly intakeFiles?: readonly string[] | undefined;
     }
   | { readonly kind: "stale" };
 
-/** What one import brought into one conversation. */
+/** What one import stored in one conversation. */
 export interface ImportedPart extends ImportMark {
   readonly conversationId: number;
   /** Rows of messages it stored there, revisions included. */
@@ -109,7 +109,7 @@ export interface ConversationTies {
   readonly forgotten: number;
   /** Conversations that show messages of this one. */
   readonly forks: readonly number[];
-  /** Conversations that a session of this one has messages in, too. */
+  /** Conversations in which a session of this one also has messages. */
   readonly sharesSessionWith: readonly number[];
 }
 
@@ -121,23 +121,26 @@ export interface RemovedCounts {
 }
 
 export interface RepairStore {
-  /** Writes a consistent copy of the database to a path that does not exist yet, while others go on writing. */
+  /** Writes a consistent copy of the database to a new path, while others keep writing. */
   backup(path: string, onProgress: (done: number, total: number) => void): Promise<void>;
   listDebts(): Promise<Debt[]>;
-  /** Drops the debt of a conversation that has ended; false when it has not, or owes nothing. */
+  /** Drops the debt of a conversation that has ended; false if it has not, or has no debt. */
   closeDebt(conversationId: number): Promise<boolean>;
   /**
-   * Removes these summaries of a conversation, all of them for null, with those above them, and shows what they stood for; null when something
+   * Removes these summaries of a conversation, or all for null, with those above them, and shows what they represented; null when something
    * else uses one of them.
    */
   dropSummaries(conversationId: number, summaryIds: readonly string[] | null): Promise<number | null>;
-  /** What imports brought in, the newest first. */
+  /** What imports stored, the newest first. */
   listImports(): Promise<ImportedPart[]>;
-  /** In the order of their ids; those that do not exist are left out. */
+  /** Ordered by id; those that do not exist are omitted. */
   readTies(conversationIds: readonly number[]): Promise<ConversationTies[]>;
-  /** Removes conversations with everything in them; their ids are not used again, their events can be stored again. Null: they are not as expected. */
+  /**
+   * Removes conversations with everything in them; their ids are not reused, their events can be stored again. Null: they are not as
+   * expected.
+   */
   removeConversations(expected: readonly ConversationTies[]): Promise<RemovedCounts | null>;
-  /** Published summaries, in the order of their ids. */
+  /** Published summaries, ordered by id. */
   listPublished(request: {
     after: string;
     limit: number;
@@ -145,30 +148,30 @@ export interface RepairStore {
   }): Promise<DoubtfulSummary[]>;
   /** Paths of all large files the archive names, below the files folder. */
   listBlobs(): Promise<string[]>;
-  /** Those of the given events whose bytes cannot be read back from the archive exactly as given. */
+  /** Those of the given events whose bytes cannot be read back exactly from the archive. */
   findUnproven(
     owner: string | null,
     sessionId: string,
     events: readonly { eventId: string; bytes: Uint8Array }[],
   ): Promise<string[]>;
   readVersions(): Promise<{ schemaVersion: number; storedSchemaVersion: number }>;
-  /** What a summary is made from, oldest first, as a summariser reads it. */
+  /** The sources of a summary, oldest first, as a summariser reads them. */
   readSources(summaryId: string): Promise<RunItem[]>;
-  /** Puts a new summary in the place of a published one, wherever that stands. The old text is kept, retired. */
+  /** Replaces a published summary by a new one, wherever it is. The old text is kept, retired. */
   replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishResult>;
-  /** Puts the sources of a summary back into the context; `dryRun`: only tells. Null: it is not in the context. */
+  /** Puts the sources of a summary back into the context; `dryRun` only reports. Null: it is not in the context. */
   dissolveSummary(request: {
     summaryId: string;
     dryRun: boolean;
     now: number;
   }): Promise<DissolveResult | null>;
-  /** Copies a conversation, with everything in it, in front of another one of the same owner; refuses what is there already. */
+  /** Copies a conversation, with everything in it, in front of another one of the same owner; refuses duplicates. */
   transplant(request: TransplantRequest, derive: Derive): Promise<TransplantResult>;
   planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan>;
-  /** Erases messages and what rests on them. The freed pages are wiped by {@link wipeFreed}. */
+  /** Erases messages and what was made from them. {@link wipeFreed} wipes the freed pages. */
   forget(request: ForgetRequest): Promise<ForgetResult>;
-  /** True from a forgetting until its freed pages have been wiped. */
+  /** True from a forget until its freed pages have been wiped. */
   isForgettingOpen(): Promise<boolean>;
-  /** Rewrites the file so that nothing deleted is left in it; false while another process keeps the old pages in use. */
+  /** Rewrites the file so that it contains nothing deleted; false while another process keeps the old pages in use. */
   wipeFreed(): Promise<boolean>;
 }

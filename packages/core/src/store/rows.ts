@@ -1,11 +1,11 @@
-/** The nouns of the store port: what is handed in, what comes back. The verbs are in `store.ts`. */
+/** The nouns of the store port: its parameters and results. The verbs are in `store.ts`. */
 import type { HiddenReason, ImportMark, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
 import type { Labels, LabelUpdate } from "../model/labels.ts";
 import type { Origin, OriginFilter, OriginUpdate } from "../model/origin.ts";
 import type { ReadTerms } from "../text/index.ts";
 import type { PreparedRedaction } from "./redaction.ts";
 
-/** How a cut-out payload turns back into the bytes that were cut. */
+/** How a cut-out payload is turned back into the bytes that were cut. */
 export type PayloadEncoding = "json" | "json-ascii" | "base64" | "raw";
 
 export interface PreparedPart {
@@ -16,7 +16,7 @@ export interface PreparedPart {
   readonly toolName?: string;
 }
 
-/** A payload that leaves the message: bytes for a file, and the place and encoding to put it back. */
+/** A payload that is moved out of the message: bytes for a file, and the place and encoding to put it back. */
 export interface PreparedPayload {
   readonly at: number;
   readonly length: number;
@@ -30,9 +30,9 @@ export interface PreparedPayload {
   readonly explorationSummary: string;
 }
 
-/** Everything about a message that can be computed before a lock is taken. */
+/** Everything about a message that can be computed before taking a lock. */
 export interface PreparedMessage extends DerivedMessage {
-  /** ms UTC: the message's own time, else what the caller said, else its arrival. */
+  /** ms UTC: the message's own time, else the caller's, else its arrival. */
   readonly createdAt: number;
   /** Bit mask of `HIDDEN`. */
   readonly hidden: number;
@@ -45,16 +45,16 @@ export interface PreparedMessage extends DerivedMessage {
   /** Set for a message that was redacted while there was a key. */
   readonly redaction: PreparedRedaction | null;
   readonly payloads: readonly PreparedPayload[];
-  /** The model that wrote it, with estimated and reported output tokens, where the host says so. */
+  /** The model that wrote it, with estimated and reported output tokens, if the host says so. */
   readonly calibration: { model: string; estimated: number; reported: number } | null;
-  /** What the provider's prompt cache did for the request that it answers, where the host says so. */
+  /** Use of the provider's prompt cache for the request that it answers, if the host says so. */
   readonly cacheUsage: CacheResult | null;
-  /** Says that the terms will not be read again. Absent where nobody waits to hear it. */
+  /** Called when the terms will not be read again. Absent if nobody needs to know. */
   readonly release?: () => void;
 }
 
 export interface CacheResult {
-  /** Names the answer: hosts that write one in several rows repeat its report in each. */
+  /** The id of the answer: hosts that write one in several rows repeat its report in each. */
   readonly answer: string;
   readonly promptTokens: number;
   readonly cachedTokens: number;
@@ -66,13 +66,13 @@ export interface AppendEvent {
   readonly kind: "entry" | "provisional";
   /** SHA-256 input: the arrival bytes, to compare with what is stored under a known id. */
   readonly arrival: Uint8Array;
-  /** What it was before redaction, where that took something out: a copy stored before the pattern was set is still the same event. */
+  /** The bytes before redaction, if that removed something: a copy stored before the pattern was set is still the same event. */
   readonly original?: Uint8Array;
   /** With a redaction key: the keyed hash of what arrived, to compare with what was stored under the same key. */
   readonly keyed?: { readonly keyId: string; readonly commit: (salt: Uint8Array) => Uint8Array };
   readonly position: number | null;
   readonly prepare: () => PreparedMessage;
-  /** Its work is done; asking for it costs nothing. */
+  /** Already prepared; `prepare` costs nothing. */
   readonly isPrepared?: boolean;
 }
 
@@ -81,12 +81,12 @@ export interface AppendBatch {
   readonly events: readonly AppendEvent[];
   readonly turn?: { readonly advancementKey: string };
   readonly cursor?: { readonly value: string | null };
-  /** Room for messages in the model's context at this turn, if it is known. */
+  /** Room for messages in the model's context at this turn, if known. */
   readonly baseTokens?: number;
   readonly now: number;
-  /** Set when an import stores the batch: it is noted what that brought in. */
+  /** Set when an import stores the batch: what it stored is recorded. */
   readonly import?: ImportMark | undefined;
-  /** Where the conversation comes from, as far as this batch says. */
+  /** Where the conversation comes from, according to this batch. */
   readonly origin?: OriginUpdate | undefined;
 }
 
@@ -94,7 +94,7 @@ export interface AppendResult {
   readonly conversationId: number;
   readonly results: IngestedMessage[];
   readonly duplicateTurn: boolean;
-  /** Set when the rows are stored but the full-text index could not take them. */
+  /** Set when the rows are stored but could not be added to the full-text index. */
   readonly indexProblem: string | null;
 }
 
@@ -106,15 +106,15 @@ export interface SessionState {
   readonly baseTokens: number | null;
 }
 
-/** Which conversations. Absent fields do not narrow. */
+/** Selects conversations. Absent fields do not narrow. */
 export interface ConversationFilter extends OriginFilter {
   readonly owner?: string | undefined;
   readonly sessionKey?: string | undefined;
 }
 
 /**
- * How a list is sorted. `id`: by number, newest first; pages follow each other whatever is stored meanwhile. The others are for people: what is
- * pinned comes first, and equal ones are sorted by time.
+ * How a list is sorted. `id`: by number, newest first; pages stay consistent whatever is stored meanwhile. The others are for people:
+ * pinned ones come first, and ties are sorted by time.
  */
 export type ConversationOrder = "id" | "newest" | "oldest" | "project" | "agent" | "model";
 
@@ -127,7 +127,7 @@ export interface ListConversations extends ConversationFilter {
   /** Those with a last message at or after this time, and before that one. */
   readonly since?: number | undefined;
   readonly before?: number | undefined;
-  /** What lists leave out: not shown (false), or as well (true). */
+  /** Unlisted conversations: excluded (false) or included (true). */
   readonly unlisted?: boolean | undefined;
 }
 
@@ -138,7 +138,7 @@ export interface LabelRequest {
   readonly now: number;
 }
 
-/** The first shown messages of a user in a conversation, oldest first; for a title where nobody gave one. */
+/** The first shown user messages of a conversation, oldest first; for a title if there is none. */
 export interface Opening {
   readonly conversationId: number;
   readonly messageId: number;
@@ -179,7 +179,7 @@ export interface MessageRow {
   readonly revises: number | null;
   readonly newest: number | null;
   readonly forgottenAt: number | null;
-  /** False for a line without a time of its own: `createdAt` is then that of the next line that has one. */
+  /** False for a line without its own time: `createdAt` is then that of the next line that has one. */
   readonly isDated: boolean;
 }
 
@@ -216,12 +216,12 @@ export interface MessageBody {
 }
 
 export interface ShownMessage {
-  /** The first message of the event, which the cover names. */
+  /** The first message of the event, which is in the cover. */
   readonly messageId: number;
   readonly seq: number;
   readonly createdAt: number;
   readonly bytes: Uint8Array;
-  /** Its stored count; null where references stand in for payloads, which then have to be counted. */
+  /** Its stored count; null if references replace payloads, which then have to be counted. */
   readonly tokens: number | null;
 }
 
@@ -238,17 +238,17 @@ export interface ListMessages {
 export interface OutlineRequest {
   readonly conversationId: number;
   readonly owner?: string;
-  /** Position and seq of the last message that is known. */
+  /** Position and seq of the last known message. */
   readonly after: readonly [position: number, seq: number] | null;
   readonly limit: number;
 }
 
-/** In columns, because a hundred thousand rows are handed between threads ten times faster so. All are of one length. */
+/** In columns, because a hundred thousand rows are passed between threads ten times faster this way. All have the same length. */
 export interface Outline {
   readonly messageIds: Float64Array;
   readonly seqs: Float64Array;
   readonly positions: Float64Array;
-  /** What a message adds to the conversation: nothing when it is hidden or revises an earlier one. */
+  /** What a message adds to the conversation: nothing if it is hidden or revises an earlier one. */
   readonly tokens: Float64Array;
   readonly createdAts: Float64Array;
   /** Indexes into `roleNames`. */
@@ -287,24 +287,24 @@ export interface RelabelSession {
   readonly now: number;
 }
 
-/** What a conversation holds. messages = shownMessages + hiddenMessages + beforeBoundary; revisions come on top. */
+/** What a conversation contains. messages = shownMessages + hiddenMessages + beforeBoundary; revisions are extra. */
 export interface MessageCounts {
   readonly conversationId: number;
   readonly messages: number;
   /** Other versions of these messages. */
   readonly revisions: number;
-  /** Those the context stands for. */
+  /** Those the context represents. */
   readonly shownMessages: number;
   readonly hiddenMessages: number;
   /** By reason; a message may be hidden for several. */
   readonly hidden: Record<HiddenReason, number>;
-  /** Left out because they lie before an active boundary. */
+  /** Omitted because they are before an active boundary. */
   readonly beforeBoundary: number;
 }
 
 export interface StorageShare {
   readonly bytes: number;
-  /** Of the bytes that were handed in; null when there were none. */
+  /** Share of the arrival bytes; null when there were none. */
   readonly share: number | null;
 }
 
@@ -332,7 +332,7 @@ export interface BoundaryRequest {
 
 export interface BoundaryResult {
   readonly kind: "recorded" | "known";
-  /** Where the session goes on. */
+  /** The conversation in which the session continues. */
   readonly conversationId: number;
 }
 
@@ -351,12 +351,12 @@ export interface VerifyCounts {
 
 export interface VerifyResult extends VerifyCounts {
   readonly ok: boolean;
-  /** Messages redacted under a key, and how many of them were proven, with that key, to be what arrived. */
+  /** Messages redacted under a key, and how many of them were proven with that key to be what arrived. */
   readonly redacted?: { readonly messages: number; readonly proven: number };
   readonly problems: Problem[];
 }
 
-/** A payload as it was cut out: its place in the bytes handed in, and what its reference says. */
+/** A payload that was cut out: its place in the arrival bytes, and the text of its reference. */
 export interface CutPayload {
   readonly at: number;
   readonly length: number;
@@ -366,17 +366,17 @@ export interface CutPayload {
   readonly explorationSummary: string;
 }
 
-/** What follows from the bytes of a message and its cut payloads alone. */
+/** What depends only on the bytes of a message and its cut payloads. */
 export interface DerivedMessage {
   readonly role: string;
-  /** Its bytes carry a time. Of a prepared message: its time is known, from its bytes, its caller or its arrival. */
+  /** Its bytes contain a time. For a prepared message: its time is known, from its bytes, its caller or its arrival. */
   readonly isDated: boolean;
   /** Estimate of the message as sent, uncalibrated: payloads count as their references. */
   readonly tokens: number;
   readonly parts: readonly PreparedPart[];
-  /** The terms of the index. Finding them is most of the work, so it waits until they are wanted. */
+  /** The terms for the index. Finding them is most of the work, so it is deferred until they are needed. */
   readonly readTerms: ReadTerms;
 }
 
-/** Recomputes what `messages` holds; handed to `verify` and `reindex`, so that the store needs no knowledge of messages. */
+/** Recomputes the contents of `messages`; passed to `verify` and `reindex`, so that the store need not know about messages. */
 export type Derive = (bytes: Uint8Array, cuts: readonly CutPayload[]) => DerivedMessage;

@@ -1,12 +1,12 @@
 /**
- * Taking payloads out of a body and putting them back. A payload's file holds readable content (text, or the bytes behind base64); its
- * encoding says how that content becomes, byte for byte, what stood in the message. Both directions live here, so that a cut is only
- * made when its way back was tried.
+ * Cuts payloads out of a body and puts them back. A payload's file has readable content (text, or decoded base64); its encoding says how
+ * that content becomes, byte for byte, what was in the message. Both directions are here, so that a cut is only made after its way back was
+ * tested.
  */
 import type { PayloadEncoding } from "./rows.ts";
 
 export interface Splice {
-  /** Place in the bytes handed in. */
+  /** Place in the arrival bytes. */
   readonly at: number;
   readonly length: number;
   readonly encoding: PayloadEncoding;
@@ -47,7 +47,7 @@ export function cutRanges(bytes: Uint8Array, ranges: readonly { at: number; leng
   return Buffer.concat(kept);
 }
 
-/** The bytes handed in, made again from the body and its payloads. */
+/** The arrival bytes, rebuilt from the body and its payloads. */
 export function spliceRanges(body: Uint8Array, splices: readonly Splice[]): Uint8Array {
   if (splices.length === 0) return body;
   const pieces: Uint8Array[] = [];

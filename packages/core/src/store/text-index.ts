@@ -1,8 +1,8 @@
 /**
- * The text index as a port: where clues stand. A clue is a value (`text/clue.ts`); how it is looked up is the adapter's business. What is
- * worth how much, and what is shown, is decided in `recall/`.
+ * The text index as a port: which documents match clues. A clue is a value (`text/clue.ts`); the adapter decides how to look it up.
+ * `recall/` decides scores and what is shown.
  *
- * Invariant: a document is listed for a clue exactly when its text holds it (`holdsClue`), it is in the scope and current.
+ * Invariant: a document is listed for a clue exactly when its text matches it (`holdsClue`), it is in the scope and current.
  */
 import type { SpellingDoubt, TextClue } from "../text/index.ts";
 import type { IdRange, RecallScope } from "./recall-scope.ts";
@@ -15,18 +15,18 @@ export interface ClueRequest {
   readonly scope: RecallScope;
   /** At most this many documents are listed for each clue, the newest. */
   readonly limit: number;
-  /** Whether the parts of our own tools in what is listed are wanted along, where the store can tell them. */
+  /** Whether to return the parts of our own tools in listed documents as well, if the store can. */
   readonly withRecallParts?: boolean;
 }
 
 export interface ClueListing {
   /** Newest first. For messages their ids, for summaries their rows in the index. */
   readonly ids: readonly number[];
-  /** Documents of the scope that hold it: exact, or an estimate when it is too common to list. */
+  /** Documents of the scope that match: exact, or an estimate when it is too common to list. */
   readonly frequency: number;
   /**
-   * Documents with a lower id were not looked at; null when all were. It divides what one statement saw and says nothing of what arrives
-   * later: an id that is committed late on either side of it is in the next search.
+   * Documents with a lower id were not checked; null when all were. It divides what one statement saw and says nothing about later
+   * arrivals: an id that is committed late on either side of it is in the next search.
    */
   readonly listedFrom: number | null;
 }
@@ -37,7 +37,7 @@ export interface RecallParts {
   readonly ordinals: ReadonlySet<number>;
   /** It has no other parts. */
   readonly isAll: boolean;
-  /** What was handed in, of a message with other parts, where the store has read it along. */
+  /** The arrival bytes of a message with other parts, if the store has read them as well. */
   readonly bytes?: Uint8Array;
 }
 
@@ -49,22 +49,22 @@ export interface CluesFound {
   readonly lastAt: number | null;
   /** In the order of the clues. */
   readonly listings: ClueListing[];
-  /** Messages of the archive that are not in the index yet and could not be brought in, because this is only a reader. */
+  /** Messages of the archive that are not in the index yet and could not be added, because this store is read-only. */
   readonly pendingIds: readonly number[];
-  /** Whether any message of the archive may hold parts of our own tools. */
+  /** Whether any message of the archive may have parts of our own tools. */
   readonly hasRecallParts: boolean;
-  /** Those of the listed messages, or of more; absent where the store leaves them to be asked for. */
+  /** Those of the listed messages, or of more; absent if the store must be asked separately. */
   readonly recallParts?: readonly RecallParts[];
 }
 
 export interface TextIndex {
   findClues(request: ClueRequest): Promise<CluesFound>;
-  /** Which of the given documents hold each clue. */
+  /** Which of the given documents match each clue. */
   testClues(request: {
     kind: DocumentKind;
     clues: readonly TextClue[];
     ids: readonly number[];
   }): Promise<number[][]>;
-  /** Where messages stand whose spelling raises one of the doubts, or is not known: ranges of ids, in order, which may reach outside the scope. */
+  /** Messages whose spelling raises one of the doubts, or is unknown: ranges of ids, in order, which may extend outside the scope. */
   findDoubts(doubts: readonly SpellingDoubt[], scope: RecallScope): Promise<IdRange[]>;
 }

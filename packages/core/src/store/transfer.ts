@@ -1,9 +1,9 @@
 /**
- * The part of the store port that moves whole conversations between archives: rows as they are, in a canonical order, with numbers
- * that mean nothing outside the file. What a database adds of its own (row ids, chain links, file ids) is left out and made anew.
+ * The part of the store port that moves whole conversations between archives: rows as they are, in a canonical order, with numbers that
+ * mean nothing outside the file. What a database adds itself (row ids, chain links, file ids) is omitted and recomputed.
  *
- * What is moved in is seen by nobody until it is whole and proven: rows come as they are, and only together make a whole. Moving a conversation in
- * again goes on after its last row, once every row before has been compared.
+ * Nobody sees moved rows until they are complete and proven: they are consistent only together. Moving a conversation in again continues
+ * after its last row, once every earlier row has been compared.
  */
 import type { HiddenReason, ImportMark } from "../model/message.ts";
 import type { Labels } from "../model/labels.ts";
@@ -20,7 +20,7 @@ export interface MovedSession {
   readonly baseTokens: number | null;
 }
 
-/** From which of a session's positions on its events belong to the conversation. */
+/** The position from which a session's events belong to the conversation. */
 export interface MovedPlacement {
   readonly sessionId: string;
   readonly start: number;
@@ -51,7 +51,7 @@ export interface MovedFile {
   readonly createdAt: number;
 }
 
-/** Where a payload was cut out of a message, and the file that holds it. */
+/** Where a payload was cut out of a message, and the file that contains it. */
 export interface MovedCut {
   readonly at: number;
   readonly length: number;
@@ -67,25 +67,25 @@ export interface MovedMessage {
   readonly eventKind: "entry" | "provisional";
   readonly position: number;
   readonly createdAt: number;
-  /** False where nobody knows its time. Absent in archives from before that was kept. */
+  /** False if its time is unknown. Absent in older archives, which did not record it. */
   readonly isDated?: boolean | undefined;
   readonly role: string;
   readonly tokens: number;
-  /** Reasons it was hidden for when it arrived; later changes are rows of the ledger. */
+  /** Why it was hidden on arrival; later changes are rows of the ledger. */
   readonly hidden: readonly HiddenReason[];
   /** seq of the first message of the event. */
   readonly revises: number | null;
-  /** What was handed in, large payloads cut out; empty when forgotten. */
+  /** The arrival bytes with large payloads cut out; empty when forgotten. */
   readonly body: Uint8Array;
   readonly cuts: readonly MovedCut[];
   readonly salt: Uint8Array;
   readonly commitment: Uint8Array;
-  /** Sealed as it was: what moves is never opened. */
+  /** Still sealed: moving never opens it. */
   readonly redaction: PreparedRedaction | null;
   readonly forgottenAt: number | null;
 }
 
-/** A change that is no message. Of kind `file`, the body names the file by its content. */
+/** A change that is not a message. For kind `file`, the body names the file by its content. */
 export interface MovedLedger {
   readonly kind: "ledger";
   readonly seq: number;
@@ -128,7 +128,7 @@ export interface MoveChoice {
 /** A conversation found in, or made for, an import. */
 export interface OpenedConversation {
   readonly conversationId: number;
-  /** Rows that are there already. */
+  /** Rows that already exist. */
   readonly rows: number;
   /** Set when it had to be stored as archived, because its family has an active conversation. */
   readonly archivedInstead: boolean;
@@ -136,11 +136,11 @@ export interface OpenedConversation {
 
 export type OpenMovedResult =
   | ({ readonly kind: "opened" } & OpenedConversation)
-  /** Its events are in this archive already, somewhere else. */
+  /** Its events are already in this archive, somewhere else. */
   | { readonly kind: "conflict"; readonly reason: string };
 
 export interface TransferStore {
-  /** By owner, session key and age: an order that another archive gives them too. */
+  /** By owner, session key and age: an order that is the same in another archive. */
   listMoved(choice: MoveChoice): Promise<ListedConversation[]>;
   readMovedSessions(
     conversationIds: readonly number[],
@@ -151,20 +151,20 @@ export interface TransferStore {
     sha256: string,
   ): Promise<{ file: MovedFile; content: Uint8Array | null } | null>;
   readMovedSummaries(conversationId: number, offset: number, limit: number): Promise<MovedSummary[]>;
-  /** The summaries that stand in the cover, oldest first. */
+  /** The summaries in the cover, oldest first. */
   readMovedCover(conversationId: number): Promise<string[]>;
 }
 
 /** Moving in: verbs that exist only inside `bringIn`. */
 export interface TransferIn {
-  /** What `verify` would say of these conversations, as they are written so far. */
+  /** What `verify` would report about these conversations as written so far. */
   proveMoved(conversationIds: readonly number[], derive: Derive): Promise<Problem[]>;
   moveSessions(
     sessions: readonly MovedSession[],
     turns: readonly MovedTurn[],
     follows?: boolean,
   ): Promise<void>;
-  /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
+  /** Finds or creates the `nth` conversation of the same owner, key and age; with null it is always created. */
   openMoved(
     conversation: MovedConversation,
     nth: number | null,
@@ -178,18 +178,18 @@ export interface TransferIn {
     derive: Derive,
     now: number,
   ): Promise<void>;
-  /** Notes what an import brought into a conversation. */
+  /** Records what an import stored in a conversation. */
   noteImported(mark: ImportMark, conversationId: number, messages: number): Promise<void>;
   moveSummaries(
     conversationId: number,
     summaries: readonly MovedSummary[],
   ): Promise<{ stored: number; known: number }>;
-  /** Puts exactly these summaries into the cover, in the place of what lies under them. */
+  /** Puts exactly these summaries into the cover, replacing what is under them. */
   moveCover(
     conversationId: number,
     cover: readonly string[],
     folds: { foldRevision: number; epochSeq: number },
   ): Promise<void>;
-  /** Retires summaries that are neither in the cover nor below what is: of a conversation that keeps its own cover. */
+  /** Retires summaries that are neither in the cover nor below it: for a conversation that keeps its own cover. */
   retireBeside(conversationId: number): Promise<void>;
 }

@@ -1,9 +1,9 @@
 /**
- * The part of the store port that search by meaning needs: spaces, the vectors in them, and what has none yet. A space holds the vectors of
- * one model; while another model's space is being filled, the old one stays.
+ * The part of the store port for search by meaning: spaces, the vectors in them, and messages that have none yet. A space has the vectors
+ * of one model; while another model's space is being filled, the old one stays.
  *
- * Invariant: only the current version of a message that is shown has a vector. Whatever hides, revises or forgets a message removes its
- * vectors in the same transaction.
+ * Invariant: only the current version of a shown message has a vector. Hiding, revising or forgetting a message removes its vectors in the
+ * same transaction.
  */
 import type { Neighbour } from "../model/vector.ts";
 import type { RecallScope } from "./recall.ts";
@@ -14,7 +14,7 @@ export interface VectorSpace {
   /** 0 until the first vectors are stored. */
   readonly dimensions: number;
   readonly createdAt: number;
-  /** When it first held everything; null while it never has. */
+  /** When it was first complete; null if it never was. */
   readonly filledAt: number | null;
 }
 
@@ -30,9 +30,9 @@ export interface StoreVectors {
   readonly holder: string;
   readonly now: number;
   readonly leaseMs: number;
-  /** Of length one; null where a message has no text. */
+  /** Of length one; null if a message has no text. */
   readonly vectors: readonly { readonly messageId: number; readonly vector: Float32Array | null }[];
-  /** Messages that were looked at and get none for now. */
+  /** Messages that were skipped for now. */
   readonly passed?: readonly number[] | undefined;
   /** Messages that need none; one that was shown meanwhile stays pending. */
   readonly unwanted?: readonly number[] | undefined;
@@ -40,14 +40,14 @@ export interface StoreVectors {
 
 export type StoreVectorsResult =
   | { readonly kind: "stored"; readonly stored: number }
-  /** Somebody else fills the space now, or it is gone. */
+  /** Another process now fills the space, or it is gone. */
   | { readonly kind: "lost" }
   | { readonly kind: "dimensions"; readonly expected: number; readonly given: number };
 
 export interface VectorStore {
   listVectorSpaces(): Promise<VectorSpace[]>;
   countVectors(): Promise<VectorCounts>;
-  /** The space of a model, made when there is none, for one filler at a time; null while another one holds it. */
+  /** The space of a model, created if there is none, for one filler at a time; null while another one holds it. */
   claimVectorSpace(request: {
     model: string;
     holder: string;
@@ -55,16 +55,19 @@ export interface VectorStore {
     leaseMs: number;
   }): Promise<VectorSpace | null>;
   /**
-   * Messages that arrived, or were shown again, since the space was made, and were not looked at since; in no order that says when. `isWanted`:
-   * it should have a vector.
+   * Messages that arrived, or were shown again, since the space was made, and were not processed since; not ordered by time. `isWanted`: it
+   * should have a vector.
    */
   listPendingVectors(request: {
     spaceId: number;
     limit: number;
   }): Promise<{ messageId: number; isWanted: boolean }[]>;
-  /** A page of all messages that should have a vector in the space and have none, in the order of ids. */
+  /** A page of all messages that should have a vector in the space and have none, ordered by id. */
   listUnembedded(request: { spaceId: number; after: number; limit: number }): Promise<number[]>;
-  /** Stores vectors and renews the claim; none of these messages is pending any more. A message that was hidden, revised or forgotten meanwhile is passed over. */
+  /**
+   * Stores vectors and renews the claim; these messages are no longer pending. A message that was hidden, revised or forgotten meanwhile is
+   * skipped.
+   */
   storeVectors(request: StoreVectors): Promise<StoreVectorsResult>;
   /** Ends a claim; `isFilled` when nothing was left to do. */
   releaseVectorSpace(request: {
@@ -73,11 +76,11 @@ export interface VectorStore {
     now: number;
     isFilled: boolean;
   }): Promise<void>;
-  /** Removes a space, so many vectors at a time; false while some are left. */
+  /** Removes a space, this many vectors at a time; false while some are left. */
   dropVectorSpace(spaceId: number, limit: number): Promise<boolean>;
   /**
-   * The nearest of one stretch of a space with all that are as near as the last of them, and where the next stretch begins; null behind the last. A store may compare only the likely nearest, and
-   * their scores are exact; with `isExact` it compares everything.
+   * The nearest in one stretch of a space, with all that are as near as the last of them, and where the next stretch begins; null after the
+   * last. A store may compare only the likely nearest, whose scores are exact; with `isExact` it compares everything.
    */
   scanVectors(request: {
     spaceId: number;
