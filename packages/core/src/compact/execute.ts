@@ -1,10 +1,9 @@
 /**
- * Carrying out folds: read the cover, plan a step, summarise it with no lock held, publish it by comparing the run, plan again. All
- * decisions are `plan.ts`'s; this file reads, waits and writes.
+ * Executes folds: read the cover, plan a step, summarise it with no lock held, publish it by comparing the run, plan again. `plan.ts` makes
+ * all decisions; this file reads, waits and writes.
  *
- * Invariants: whatever ends a sweep (deadline, abort, crash) leaves a whole cover behind, because each step is published on its own, and
- * stored leaves all at once; a run that changed meanwhile is planned again, never forced; a summary that exists is published and not
- * paid again.
+ * Invariants: whatever ends a sweep (deadline, abort, crash) leaves a complete cover, because each step is published separately, and stored
+ * leaves all at once; a run that changed meanwhile is planned again, never forced; an existing summary is published and not paid for again.
  */
 import type { CoverItem } from "../model/cover.ts";
 import type { PublishResult } from "../store/folding.ts";
@@ -26,13 +25,13 @@ export interface FoldResult {
   readonly stopped: StopReason | "deadline" | "aborted" | "stale";
 }
 
-/** A run that changes again and again under a fold is left to the next sweep. */
+/** A run that keeps changing during a fold is left to the next sweep. */
 const MAX_STALE_IN_A_ROW = 5;
 
-/** One sweep: passes until the plan is empty or time is up. With `onlyStored` nothing is made, only published, which takes no time. */
+/** One sweep: passes until the plan is empty or time is up. With `onlyStored` it only publishes existing summaries, which takes no time. */
 async function sweep(context: FoldContext, start: SweepState, onlyStored = false): Promise<FoldResult> {
   const summaryIds: string[] = [];
-  /** Stored summaries that turned out not to fit what lies there: they are not offered again. */
+  /** Stored summaries that turned out not to match the cover: they are not offered again. */
   const refused = new Set<string>();
   let state = start;
   let stale = 0;
@@ -79,7 +78,7 @@ async function sweep(context: FoldContext, start: SweepState, onlyStored = false
   }
 }
 
-/** What is done in one go: all stored leaves that come next, or one step. */
+/** What is done at once: all stored leaves that come next, or one step. */
 function planSteps(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
@@ -106,16 +105,16 @@ export interface FoldGoal {
   readonly targetTokens: number;
   /** Fold everything outside the tail first; without it, sweeps stop at the target, and not far below it. */
   readonly foldsAll: boolean;
-  /** Leaf passes run on what there is, however little. */
+  /** Leaf passes run on whatever there is, however little. */
   readonly isForced: boolean;
   /**
-   * The leaves are made first and published together, so that the front of the context changes once and not with every model call.
-   * For background work between turns; someone who waits for a fold wants to see its progress.
+   * The leaves are made first and published together, so that the front of the context changes once and not with every model call. For
+   * background work between turns; a caller that waits for a fold wants to see its progress.
    */
   readonly preparesFirst?: boolean;
 }
 
-/** Sweeps over a cover of so many tokens until it is under its target, until a sweep saves nothing, or until time is up. */
+/** Sweeps over a cover of this many tokens until it is under its target, until a sweep saves nothing, or until time is up. */
 export async function foldUntilUnder(
   context: FoldContext,
   goal: FoldGoal,
@@ -152,7 +151,7 @@ export async function foldUntilUnder(
   }
 }
 
-/** Makes the leaves of one sweep ahead. True when the deadline ended it: what was made can still be published. */
+/** Makes the leaves of one sweep ahead. True when the deadline ended it: finished leaves can still be published. */
 async function prepareMany(context: FoldContext): Promise<boolean> {
   try {
     for (let made = 0; made < context.policy.maxSweepIterations && !context.signal.aborted; made++)

@@ -1,7 +1,7 @@
 /**
- * Which stand-in to make next in the background: reserve summaries over runs of the cover's summaries, up to one root per segment
- * over everything folded before the tail. They are stored with their sources and not placed in the cover; the assembler
- * uses them when a budget is small, a fold publishes them where they are exactly what it needs.
+ * Which stand-in to make next in the background: reserve summaries over runs of the cover's summaries, up to one root per segment over
+ * everything folded before the tail. They are stored with their sources and not placed in the cover; the assembler uses them when a budget
+ * is small, and a fold publishes them if they are exactly what it needs.
  */
 import { isDivided, isHiddenByBoundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
@@ -11,16 +11,16 @@ import { isSummaryItem } from "../model/tool-groups.ts";
 import { condensedTarget, MIN_TARGET_TOKENS, type CompactionPolicy } from "./policy.ts";
 import { findSummaryRuns, readField, type Bundle, type Field, type PlanFacts } from "./runs.ts";
 
-/** A root is remade when more than this share of the budget lies between it and the tail. */
+/** A root is remade when there is more than this share of the budget between it and the tail. */
 const ROOT_LAG_SHARE = 0.15;
 /**
- * What stands for a run of summaries aims at no more than this share of the budget, so that beside the newest messages there is room for
- * it, and for another where the newest user message divides the history.
+ * A stand-in for a run of summaries aims at no more than this share of the budget, so that it fits beside the newest messages, together
+ * with another one if the newest user message divides the history.
  */
 const STAND_IN_SHARE = 0.15;
-/** One that came out longer, or was made for a larger window, still serves up to this multiple of it. */
+/** One that came out longer, or was made for a larger window, is still used up to this multiple of it. */
 const STAND_IN_SLACK = 1.5;
-/** Of one run there are no more, so that a model that always writes too much is not asked for ever. */
+/** No more than this are made of one run, so that a model that always writes too much is not called for ever. */
 const MAX_OF_ONE_RUN = 2;
 
 export interface ReserveStep {
@@ -36,8 +36,8 @@ export interface ReserveStep {
 }
 
 /**
- * The next stand-in to make in the background. Sources that are too much for one call are first condensed among
- * themselves; the root is then made from few. A former root is never a source: retelling a retelling loses the beginning.
+ * The next stand-in to make in the background. Sources that are too large for one call are first condensed among themselves; the root is
+ * then made from few. A former root is never a source: summarising a summary again loses the beginning.
  */
 export function planReserve(
   items: readonly CoverItem[],
@@ -53,7 +53,7 @@ export function planReserve(
   return null;
 }
 
-/** Summaries that one stand-in can stand for. */
+/** Summaries that one stand-in can represent. */
 interface StoryRun {
   readonly summaries: readonly Tile[];
   /** A segment begins here: its stand-in is a root. */
@@ -62,7 +62,7 @@ interface StoryRun {
   readonly shown: readonly CoverItem[];
 }
 
-/** What a stand-in is made from: a summary of the cover or an earlier stand-in, with the messages stranded before it. */
+/** A source of a stand-in: a summary of the cover or an earlier stand-in, with the messages stranded before it. */
 interface Tile extends Span {
   readonly id: string;
   readonly tokens: number;
@@ -125,7 +125,7 @@ function planStandIn(
   return { ...step, targetTokens: Math.min(step.targetTokens, most) };
 }
 
-/** A segment of several summaries has a root; any other run needs a stand-in where it takes much of the window. */
+/** A segment of several summaries has a root; any other run needs a stand-in if it takes much of the window. */
 function needsStandIn(field: Field, run: StoryRun, budgetTokens: number): boolean {
   const { summaries, isFirst, shown } = run;
   const fits = (tokens: number): boolean => tokens <= STAND_IN_SLACK * STAND_IN_SHARE * budgetTokens;
@@ -144,7 +144,7 @@ function needsStandIn(field: Field, run: StoryRun, budgetTokens: number): boolea
 const sumTokens = (list: readonly { readonly tokens: number }[]): number =>
   list.reduce((sum, { tokens }) => sum + tokens, 0);
 
-/** The stand-ins in force for a run from its beginning, valid on the cover as it is, the one that reaches furthest first. */
+/** The stand-ins in force for a run from its beginning, valid on the current cover, the one that extends furthest first. */
 function findStandIns(field: Field, { summaries, isFirst }: StoryRun): ReserveSummary[] {
   return field.facts.reserve
     .filter((reserve) => reserve.isRoot === isFirst && matchReserve(reserve, summaries, 0)?.from === 0)
@@ -169,7 +169,7 @@ function layTiles(field: Field, summaries: readonly Tile[]): Tile[] {
   return tiles;
 }
 
-/** The oldest run of at least two tiles of the least depth that has one; failing that, the two oldest tiles. */
+/** The oldest run of at least two tiles of the smallest depth that has one; otherwise, the two oldest tiles. */
 function pickInnerRun(tiles: readonly Tile[], policy: CompactionPolicy): readonly Tile[] {
   for (const depth of [...new Set(tiles.map((tile) => tile.depth))].sort((a, b) => a - b)) {
     let from = 0;

@@ -1,10 +1,10 @@
 /**
- * What to fold next. Pure: from the items of a cover and a policy to one step, which names a run of neighbours and the depth it
- * makes; the executor reads the run, has it summarised, publishes it, and asks again with the cover as it is then.
+ * What to fold next. Pure: from the items of a cover and a policy to one step, which names a run of neighbours and the depth it makes; the
+ * executor reads the run, has it summarised, publishes it, and asks again with the resulting cover.
  *
- * Invariants: a run lies before the fresh tail, is cut only between tool groups, spans no boundary, never leaves out or doubles
- * an item, and never cuts across a stored stand-in. A sweep runs through three phases (leaf, routine, pressure) and ends
- * when a pass saves nothing, when nothing is left to do, or after `maxSweepIterations` passes.
+ * Invariants: a run is before the fresh tail, is cut only between tool groups, spans no boundary, never omits or duplicates an item, and
+ * never cuts across a stored stand-in. A sweep has three phases (leaf, routine, pressure) and ends when a pass saves nothing, when nothing
+ * is left to do, or after `maxSweepIterations` passes.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { must } from "../model/errors.ts";
@@ -36,17 +36,17 @@ import {
 
 export type SweepPhase = "leaf" | "routine" | "pressure";
 
-/** Where a sweep stands. Plain data: a sweep can be stopped, stored and taken up again. */
+/** The progress of a sweep. Plain data: a sweep can be stopped, stored and resumed. */
 export interface SweepState {
   readonly phase: SweepPhase;
   readonly passes: number;
-  /** Leaf passes run on what there is, however little. */
+  /** Leaf passes run on whatever there is, however little. */
   readonly isForced: boolean;
   /** The window the derived prefix target refers to. */
   readonly budgetTokens: number;
   /** The sweep may stop once the cover is at or below this. Null: only the prefix target counts. */
   readonly stopAtTokens: number | null;
-  /** Somebody named that number: the last chunk is shortened, so that not much more is folded than asked for. */
+  /** The number was requested: the last chunk is shortened, so that not much more is folded than requested. */
   readonly landsNear: boolean;
   /** A pass saved nothing. */
   readonly isStalled: boolean;
@@ -58,17 +58,17 @@ export type StopReason = "no_progress" | "pass_limit" | "target_reached" | "noth
 export interface FoldStep {
   readonly kind: "leaf" | "condensed";
   readonly phase: SweepPhase;
-  /** Half-open range of the list that was planned over; hidden rows in it come to lie under the summary, unread. */
+  /** Half-open range of the list that was planned over; hidden rows in it go under the summary, unread. */
   readonly startIndex: number;
   readonly endIndex: number;
   readonly startPosition: number;
   readonly endPosition: number;
   readonly depth: number;
-  /** Shown messages the summary will stand for. */
+  /** Shown messages the summary will represent. */
   readonly messages: number;
   readonly inputTokens: number;
   readonly targetTokens: number;
-  /** A stored summary of exactly this run: it is published and nothing is paid again. */
+  /** A stored summary of exactly this run: it is published, and nothing is paid for again. */
   readonly publishId: string | null;
 }
 
@@ -115,8 +115,8 @@ export function planSweep(
 }
 
 /**
- * The stored leaves that `planSweep` would name one after the other from here on. They are published together, so that the front of the
- * context changes once; what is then left is planned as ever.
+ * The stored leaves that `planSweep` would return one after the other from here. They are published together, so that the front of the
+ * context changes once; the rest is planned as usual.
  */
 export function planStoredLeaves(
   items: readonly CoverItem[],
@@ -152,8 +152,8 @@ export function explainStop(
 }
 
 /**
- * Leaf summaries worth making before they are published: the runs a sweep will fold, not stored yet. Ahead of the threshold only full
- * ones: the last run is still growing, and a leaf of a few messages is one more call to pay and one more summary to condense. No more are
+ * Leaf summaries worth making before they are published: the runs a sweep will fold, not stored yet. Ahead of the threshold only full ones:
+ * the last run is still growing, and a leaf of a few messages is one more call to pay for and one more summary to condense. No more are
  * made than one sweep publishes.
  */
 export function planPrepared(
@@ -174,15 +174,15 @@ export function planPrepared(
 
 // Sweeps until a context is under its target.
 
-/** Where a fold of several sweeps is. Plain data, like `SweepState`. */
+/** The progress of a fold of several sweeps. Plain data, like `SweepState`. */
 export interface RoundsState {
   readonly targetTokens: number;
   readonly budgetTokens: number;
-  /** Leaf passes run on what there is, however little. */
+  /** Leaf passes run on whatever there is, however little. */
   readonly isForced: boolean;
   /** The next sweep folds everything outside the tail; the ones after it stop at the target. */
   readonly foldsAll: boolean;
-  /** The target was named by somebody; see `SweepState`. */
+  /** The target was requested; see `SweepState`. */
   readonly landsNear: boolean;
   /** How the previous sweep ended; null before the first. */
   readonly last: (SweepResult & { readonly hadTarget: boolean }) | null;
@@ -199,8 +199,8 @@ export type RoundPlan =
   | { readonly kind: "done"; readonly stopped: StopReason };
 
 /**
- * The next sweep, or why there is none: sweeps run until the cover is under its target, or until one saves nothing. Their number has no
- * limit of its own; the caller's deadline and signal stop them.
+ * The next sweep, or why there is none: sweeps run until the cover is under its target, or until one saves nothing. Their number is not
+ * limited; the caller's deadline and signal stop them.
  */
 export function planRound(state: RoundsState, tokens: number): RoundPlan {
   const { last, foldsAll, targetTokens, budgetTokens, isForced, landsNear } = state;
@@ -251,12 +251,12 @@ function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): Fo
   return null;
 }
 
-/** Of a target that somebody named, a fold leaves at least this much, as far as its chunks can be cut. */
+/** A fold leaves at least this share of a requested target, as far as its chunks can be cut. */
 const LANDS_ABOVE = 0.8;
-/** A shortened chunk aims a little below the target: a summary may turn out longer than it should. */
+/** A shortened chunk aims a little below the target: a summary may come out longer than intended. */
 const LANDS_AT = 0.95;
 
-/** What a target has too much of, if folding so much would leave too little of it; null: it would not. */
+/** The excess over a target, if folding this much would leave too little of it; null: it would not. */
 function findGap(field: Field, state: SweepState, savedTokens: number): number | null {
   const { stopAtTokens, landsNear } = state;
   if (stopAtTokens === null || !landsNear) return null;
@@ -264,10 +264,10 @@ function findGap(field: Field, state: SweepState, savedTokens: number): number |
   return field.shownTokens - LANDS_AT * stopAtTokens;
 }
 
-/** A summary that is to fill a space is asked for shorter by this: one written without a model comes out 250 to 300 tokens longer. */
+/** A summary that has to fill a gap is requested shorter by this: one written without a model comes out 250 to 300 tokens longer. */
 const OVERAGE_TOKENS = 320;
 
-/** How much longer a summary may be where even the shortest run would leave too little of the target: half of its sources at most. */
+/** How much longer a summary may be if even the shortest run would leave too little of the target: at most half of its sources. */
 function findSpare(field: Field, state: SweepState, inputTokens: number, targetTokens: number): number {
   const gap = findGap(field, state, inputTokens - targetTokens);
   if (gap === null) return 0;
@@ -277,7 +277,7 @@ function findSpare(field: Field, state: SweepState, inputTokens: number, targetT
 
 const savedByLeaf = (policy: CompactionPolicy, tokens: number): number => tokens - leafTarget(policy, tokens);
 
-/** The shortest beginning of a chunk that saves what must be saved, of at least `leafMinFanout` messages. */
+/** The shortest beginning of a chunk that saves enough, with at least `leafMinFanout` messages. */
 function shortenLeaf(field: Field, chunk: Chunk, policy: CompactionPolicy, state: SweepState): Chunk {
   const gap = findGap(field, state, savedByLeaf(policy, chunk.tokens));
   if (gap === null || chunk.stored !== null) return chunk;
@@ -293,8 +293,8 @@ function* cutAllLeaves(field: Field, policy: CompactionPolicy): Generator<Chunk,
 }
 
 /**
- * What the summaries have too many tokens of, in a window so small that a whole run would be most of what is left to show: there a run
- * is condensed only as far as it must be. Null in larger ones, which take the runs whole.
+ * The excess tokens of the summaries, in a window so small that a whole run would be most of what is left to show: there a run is condensed
+ * only as far as necessary. Null in larger windows, which take runs whole.
  */
 function findExcess(field: Field, policy: CompactionPolicy, state: SweepState): number | null {
   const { budgetTokens } = state;
@@ -325,10 +325,10 @@ function planCondensed(
 }
 
 /**
- * Where no depth has neighbours left and the cover is still above its target: neighbours of different depths become one, as in a
- * stand-in, and at last a single summary gets a shorter one above it. Else one summary of each depth, or one on either side of the newest
- * user message, could never reach a target that somebody named. A fold that fell due stops before that: it would trade what summaries
- * tell for room that nobody asked for.
+ * If no depth has neighbours left and the cover is still above its target: neighbours of different depths become one, as in a stand-in, and
+ * finally a single summary gets a shorter one above it. Otherwise one summary of each depth, or one on either side of the newest user
+ * message, could never reach a requested target. A fold that was only due stops before that: it would give up content of summaries for room
+ * that nobody requested.
  */
 function planLastResort(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
   const excessTokens = field.shownTokens - LANDS_AT * (state.stopAtTokens ?? field.shownTokens);
@@ -353,7 +353,7 @@ function planRuns(
   state: SweepState,
   { phase, fanout, excessTokens, isPart }: RunNeed,
 ): FoldStep | null {
-  // Under pressure two summaries that are too long for a chunk are condensed all the same: nothing else would shorten them.
+  // Under pressure two summaries that are too long for a chunk are still condensed: nothing else would shorten them.
   const minSummaries = phase === "pressure" ? fanout : 1;
   for (const run of findSummaryRuns(field, policy, (item) => isSummaryItem(item) && isPart(item))) {
     const depth = deepestOf(field, run.flat());
@@ -369,7 +369,7 @@ function planRuns(
     const targetTokens =
       fanout === 1 ? shortTarget(policy, chunk, needed ?? 0) : condensedTarget(policy, chunk.tokens);
     if (targetTokens >= chunk.tokens) continue;
-    // Pressure may take fewer summaries, and so lands nearer.
+    // Pressure may take fewer summaries, and so ends nearer to the target.
     if (phase === "routine" && findGap(field, state, chunk.tokens - targetTokens) !== null) continue;
     const room = findSpare(field, state, chunk.tokens, targetTokens);
     return makeStep(field, chunk, {
@@ -382,7 +382,7 @@ function planRuns(
   return null;
 }
 
-/** What a single summary is shortened to: by what must be saved, and not to less than is worth a summary. */
+/** The target for shortening a single summary: reduced by what must be saved, but not below the minimum worth a summary. */
 const shortTarget = (policy: CompactionPolicy, { tokens }: Chunk, neededTokens: number): number =>
   Math.min(
     condensedTarget(policy, tokens),
@@ -392,7 +392,7 @@ const shortTarget = (policy: CompactionPolicy, { tokens }: Chunk, neededTokens: 
 const deepestOf = (field: Field, members: readonly number[]): number =>
   Math.max(...members.map((index) => must(field.items[index], "member of a run").depth));
 
-/** The shortest beginning of a run that saves what must be saved; all of it when that is too little, or stored already. */
+/** The shortest beginning of a run that saves enough; all of it when that is too little, or already stored. */
 function cutAsNeeded(
   field: Field,
   run: readonly Bundle[],

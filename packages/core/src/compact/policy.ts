@@ -7,7 +7,7 @@ import type { TailPolicy } from "../model/tail.ts";
 /** The settings that decide what is folded, after overrides have been applied. */
 export interface CompactionPolicy extends TailPolicy {
   readonly contextThreshold: number;
-  /** Least messages of a leaf pass, and least leaves of a condensed summary. */
+  /** Minimum messages of a leaf pass, and minimum leaves of a condensed summary. */
   readonly leafMinFanout: number;
   readonly condensedMinFanout: number;
   readonly condensedMinFanoutHard: number;
@@ -25,7 +25,7 @@ const LEAF_SHARE = 0.35;
 export const MIN_TARGET_TOKENS = 192;
 const CONDENSED_SHARE = 0.6;
 
-/** True at or above the threshold. The tolerance undoes binary fractions such as 0.55 × 100. */
+/** True at or above the threshold. The tolerance corrects binary fractions such as 0.55 × 100. */
 export function shouldCompact(input: { tokens: number; base: number; threshold: number }): boolean {
   return input.tokens + 1e-6 >= input.threshold * input.base;
 }
@@ -39,12 +39,14 @@ export function prefixTargetTokens(policy: CompactionPolicy, budgetTokens: numbe
   );
 }
 
-/** What arrives until the next fold has at least this share of the budget: else a small window with a full tail folds at every turn. */
+/**
+ * New messages until the next fold get at least this share of the budget: otherwise a small window with a full tail folds at every turn.
+ */
 const GROWTH_SHARE = 0.2;
 
 /**
- * The size above which a fold condenses the summaries. In a small window that is less than the target where the target and a full tail
- * would leave too little room up to the threshold. A target that is set counts as it is.
+ * The size above which a fold condenses the summaries. In a small window that is less than the target if the target and a full tail would
+ * leave too little room up to the threshold. An explicit target is used as it is.
  */
 export function prefixLimitTokens(policy: CompactionPolicy, budgetTokens: number): number {
   const target = prefixTargetTokens(policy, budgetTokens);

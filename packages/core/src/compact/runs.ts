@@ -1,7 +1,6 @@
 /**
- * The part of a cover that may be folded, and how it is cut: runs of neighbours before the fresh tail, and chunks of them that
- * end between tool groups, span no boundary and cut across no stored stand-in. Everything the planners decide is decided
- * on these.
+ * The part of a cover that may be folded, and how it is cut: runs of neighbours before the fresh tail, and chunks of them that end between
+ * tool groups, span no boundary and do not cut across a stored stand-in. The planners decide everything on these.
  */
 import { isDivided, isHiddenByBoundary, type Boundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
@@ -14,29 +13,29 @@ import type { CompactionPolicy } from "./policy.ts";
 /** Below this a leaf is hardly shorter than its sources: it aims at up to 192 tokens, and its tag takes more. */
 const MIN_LEAF_INPUT_TOKENS = 256;
 
-/** What the planner must know beside the items. */
+/** What the planner must know besides the items. */
 export interface PlanFacts {
   readonly boundaries?: readonly Boundary[];
   /** Prepared and reserve summaries that are neither stale nor retired. */
   readonly reserve?: readonly ReserveSummary[];
-  /** Given when the list is only a part of the cover; absent, the list is all of it. */
+  /** Given when the list is only part of the cover; if absent, the list is all of it. */
   readonly window?: PlanWindow;
 }
 
 /**
- * What the store knows about a whole cover of which only a part was read, so that a pass costs what it folds and not what the
- * history holds. A part must reach `leafChunkTokens` and a tool group beyond the first message to be folded, or to the tail.
+ * What the store knows about a whole cover of which only a part was read, so that the cost of a pass depends on what it folds and not on
+ * the length of the history. A part must extend `leafChunkTokens` and a tool group beyond the first message to be folded, or to the tail.
  */
 export interface PlanWindow {
   readonly tailStartPosition: number;
-  /** The newest user message, with its tool group, when it lies before the tail. */
+  /** The newest user message, with its tool group, when it is before the tail. */
   readonly pinned: { readonly startPosition: number; readonly endPosition: number } | null;
   readonly shownTokens: number;
   /** Tokens of the shown summaries before the tail. */
   readonly prefixTokens: number;
 }
 
-/** Tokens of what a cover shows: the number the threshold is compared with. */
+/** Shown tokens of a cover: the number the threshold is compared with. */
 export function countShownTokens(items: readonly CoverItem[], boundaries: readonly Boundary[] = []): number {
   let tokens = 0;
   for (const item of items)
@@ -85,8 +84,8 @@ export function readField(items: readonly CoverItem[], policy: CompactionPolicy,
 }
 
 /**
- * Whether a stand-in still stands for neighbours of the cover. One that a boundary came to divide, or whose edges are gone, must not keep
- * a fold from cutting where it lies. One that reaches beyond what was read is believed.
+ * Whether a stand-in still represents neighbours of the cover. One that a boundary now divides, or whose edges are gone, must not prevent a
+ * fold from cutting there. One that extends beyond what was read is trusted.
  */
 function isInForce(
   reserve: ReserveSummary,
@@ -123,8 +122,8 @@ function locateTail(
 }
 
 /**
- * Maximal runs of neighbours that satisfy a condition, as lists of indexes, oldest first. Hidden rows do not end a run; a
- * boundary, what a boundary hides, the pinned message and every other shown item do.
+ * Maximal runs of neighbours that satisfy a condition, as lists of indexes, oldest first. Hidden rows do not end a run; a boundary, what a
+ * boundary hides, the pinned message and every other shown item do.
  */
 export function findRuns(field: Field, belongs: (item: CoverItem) => boolean): number[][] {
   const { boundaries } = field.facts;
@@ -148,12 +147,12 @@ export function findRuns(field: Field, belongs: (item: CoverItem) => boolean): n
   return runs;
 }
 
-/** A summary with the messages right before it that no leaf will take any more. */
+/** A summary with the messages directly before it that no leaf will include any more. */
 export type Bundle = readonly number[];
 
 /**
  * Runs of summaries of one depth, each with the messages stranded before it: what is left between two summaries, such as the user message
- * of a turn that was folded while it ran, is too little for a leaf of its own and would keep its neighbours apart for ever.
+ * of a turn that was folded while it ran, is too little for a separate leaf and would keep its neighbours apart for ever.
  */
 export function findSummaryRuns(
   field: Field,
@@ -183,7 +182,7 @@ export function findSummaryRuns(
       run.push([...stranded, index]);
       forget();
     } else close();
-    // So much is no leftover: it waits for a leaf of its own.
+    // This much is not a leftover: it waits for a separate leaf.
     if (strandedTokens > policy.leafChunkTokens) close();
   }
   close();
@@ -211,7 +210,7 @@ export function isWorthFolding(chunk: Chunk, policy: CompactionPolicy, isForced:
   return isForced || chunk.isFull || chunk.messages >= policy.leafMinFanout;
 }
 
-/** Cuts a run of messages, oldest first, into pieces of whole tool groups. A group larger than a chunk is one by itself. */
+/** Cuts a run of messages, oldest first, into pieces of whole tool groups. A group larger than a chunk is a separate piece. */
 export function* cutLeafChunks(
   field: Field,
   run: readonly number[],
@@ -233,7 +232,7 @@ export function* cutLeafChunks(
   }
 }
 
-/** The first summaries of a run that fit in a chunk, and at least `minSummaries` of them, however long they are. */
+/** The first summaries of a run that fit in a chunk, but at least `minSummaries` of them, however long they are. */
 export function cutCondensedChunk(
   field: Field,
   run: readonly Bundle[],
@@ -267,7 +266,7 @@ function toBit({ items }: Pick<ItemGroup, "items">): Bit {
   };
 }
 
-/** A run of which the first `offset` members, `next` bits, are already cut off. */
+/** A run whose first `offset` members, `next` bits, are already cut off. */
 interface RunRest {
   readonly run: readonly number[];
   readonly offset: number;
@@ -275,7 +274,7 @@ interface RunRest {
   readonly next: number;
 }
 
-/** Takes bits while they fit (always the first ones), as far as no stored stand-in is cut across. */
+/** Takes bits while they fit (always the first ones), without cutting across a stored stand-in. */
 function cutChunk(
   field: Field,
   rest: RunRest,
@@ -300,7 +299,7 @@ function cutChunk(
   return describeChunk(field, rest, whole, (isFull || tokens >= maxTokens) && whole === count, null);
 }
 
-/** The shortest beginning of a chunk that is enough and cuts neither a tool group nor a stand-in; the chunk itself if none is. */
+/** The shortest beginning of a chunk that is enough and cuts neither a tool group nor a stand-in; the chunk itself if there is none. */
 export function shortenChunk(
   field: Field,
   chunk: Chunk,
@@ -325,8 +324,8 @@ interface StoredRun {
 }
 
 /**
- * The longest stored summary of the wanted depth that stands for exactly the first bits of a run. One whose last tool group
- * has got a late result since it was made no longer ends at an edge and is passed over.
+ * The longest stored summary of the wanted depth that represents exactly the first bits of a run. One whose last tool group got a late
+ * result since no longer ends at an edge and is skipped.
  */
 function findStored(field: Field, rest: RunRest, depth: number): StoredRun | null {
   let best: StoredRun | null = null;
@@ -347,7 +346,7 @@ function findStored(field: Field, rest: RunRest, depth: number): StoredRun | nul
 const readMember = (field: Field, rest: RunRest, at: number): CoverItem =>
   must(field.items[must(rest.run[rest.offset + at], "member of a run")], "item of a run");
 
-/** True when a chunk that ends here would overlap a stored stand-in without holding it or lying in it. */
+/** True when a chunk that ends here would overlap a stored stand-in without containing it or being inside it. */
 function cutsAcross(field: Field, rest: RunRest, count: number): boolean {
   const start = readMember(field, rest, 0).startPosition;
   const end = readMember(field, rest, count - 1).endPosition;
@@ -378,9 +377,9 @@ function describeChunk(
 }
 
 /**
- * A new leaf takes the hidden rows on both its sides along, so that none is left standing between two summaries, where it could
- * only come to lie under a condensed one; but not those that a stored leaf beside it was made over, which could then not be published.
- * A stored summary takes those it was made over.
+ * A new leaf includes the hidden rows on both its sides, so that none is left between two summaries, where only a condensed one could
+ * include it; but not those that an adjacent stored leaf was made over, which could then not be published. A stored summary includes those
+ * it was made over.
  */
 export function widenOverHidden(field: Field, chunk: Chunk, kind: "leaf" | "condensed"): [number, number] {
   let start = must(chunk.members[0], "first of a chunk");

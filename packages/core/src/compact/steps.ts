@@ -1,8 +1,8 @@
 /**
- * The single steps that folding is made of: reading as much of a cover as a plan needs, having a run summarised with no lock held,
- * storing what came of it. `execute.ts` makes sweeps of them, `upkeep.ts` the work of quiet moments.
+ * The single steps of folding: reading as much of a cover as a plan needs, having a run summarised with no lock held, storing the result.
+ * `execute.ts` makes sweeps of them, `upkeep.ts` idle-time work.
  *
- * Invariant: nothing is paid for a run that is not what was planned, and what is stored names the run as it was read.
+ * Invariant: nothing is paid for a run other than the planned one, and what is stored names the run as it was read.
  */
 import { setImmediate } from "node:timers/promises";
 import type { CoverItem } from "../model/cover.ts";
@@ -29,11 +29,11 @@ export type SummarizeRun = (request: {
   purpose: "leaf" | "condensed" | "reserve";
   depth: number;
   run: readonly RunItem[];
-  /** What a summary of the run was made from. */
+  /** The sources of a summary in the run. */
   readSources: (summaryId: string) => Promise<readonly RunItem[]>;
   previous: string | null;
   targetTokens: number;
-  /** What the text is to be smaller than. */
+  /** The text must be smaller than this. */
   sourceTokens: number;
   customInstructions?: string;
   signal: AbortSignal;
@@ -53,7 +53,7 @@ export interface FoldContext {
   readonly makeSummaryId: () => string;
   /** Tokens of a summary as it is sent, with everything written around its text. */
   readonly measure: (summary: { content: string; depth: number; run: readonly RunItem[] }) => number;
-  /** The fold revision a context was last made at, as far as is known. */
+  /** The fold revision at which a context was last made, as far as known. */
   readonly seenRevision: () => number | null;
   readonly now: () => number;
   readonly signal: AbortSignal;
@@ -67,17 +67,17 @@ export interface CoverView {
   readonly shownTokens: number;
 }
 
-/** Beyond the tail's own limits, so that the tool group at its edge is seen whole. */
+/** Beyond the tail's own limits, so that the tool group at its edge is read whole. */
 const TAIL_LOOK_BACK_MESSAGES = 2 * MAX_INTERVENING_MESSAGES;
 
-/** Reads what a plan needs: the oldest part of the cover, and from the newest part where the tail begins. */
+/** Reads what a plan needs: the oldest part of the cover, and the start of the tail from the newest part. */
 export async function readView({ store, policy, conversationId }: FoldContext): Promise<CoverView> {
-  // Every step passes here. Without a model nothing else waits for the event loop, and a cancellation or a deadline could not come in.
+  // Every step passes here. Without a model nothing else yields to the event loop, and a cancellation or a deadline would not be noticed.
   await setImmediate();
   const head = await store.readCoverHead({ conversationId, maxMessageTokens: 3 * policy.leafChunkTokens });
   const tail = await store.readCoverTail({
     conversationId,
-    // A turn is whole in the tail up to this many tokens; read as far, its length is known.
+    // The tail includes a whole turn up to this many tokens; reading that far gives its length.
     maxTokens: head.isWhole ? 0 : (policy.turnMaxTokens ?? Number.MAX_SAFE_INTEGER),
     maxMessages: head.isWhole ? 0 : policy.freshTailCount + TAIL_LOOK_BACK_MESSAGES,
   });
@@ -113,11 +113,11 @@ function findTailWindow(
   };
 }
 
-/** Nothing is paid for a run that is not what was planned: it could never be published. */
+/** Nothing is paid for a run other than the planned one: it could never be published. */
 export const countMessages = (run: readonly RunItem[]): number =>
   run.reduce((sum, item) => sum + (item.hidden === 0 ? item.messages : 0), 0);
 
-/** A summary of which nothing is shown any more has nothing to say to the one above it. */
+/** A summary of which nothing is shown any more contributes nothing to the one above it. */
 export const tellsSomething = (item: RunItem): boolean => item.summary === null || item.summary.messages > 0;
 
 export async function foldSteps(
@@ -158,7 +158,7 @@ export async function summarizeStep(
     signal: context.signal,
     customInstructions: context.customInstructions,
   });
-  // From depth 2 on prompts leave it out; what is written without a model always rests on it.
+  // From depth 2 on prompts omit it; texts written without a model always use it.
   const wasGiven = step.depth < 2 || text.level === "extractive";
   const previousId = wasGiven ? (previous?.summaryId ?? null) : null;
   return store.storeSummary({
@@ -171,7 +171,7 @@ export async function summarizeStep(
   });
 }
 
-/** Tokens that a text replaces. One that condenses others comes in a frame that names them, and must save that, too. */
+/** Tokens that a text replaces. A condensed one has a frame that names its sources, and must save that, too. */
 export function countReplaced(
   measure: FoldContext["measure"],
   { depth, inputTokens }: { readonly depth: number; readonly inputTokens: number },
@@ -196,7 +196,7 @@ export function toSummary(
   };
 }
 
-/** The summary right before the run, published or prepared: what a reader of the new one has just read. */
+/** The summary directly before the run, published or prepared: what a reader of the new one has just read. */
 async function readPrevious(
   { store }: FoldContext,
   view: CoverView,

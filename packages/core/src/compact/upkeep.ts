@@ -1,6 +1,6 @@
 /**
- * The work of quiet moments, one step at a time: summaries a sweep will want, stand-ins up to the root, and what tells something old made
- * anew. Nothing of it changes the context before a fold or an epoch takes it in.
+ * Idle-time work, one step at a time: summaries that a sweep will need, stand-ins up to the root, and remaking stale summaries. None of it
+ * changes the context before a fold or an epoch includes it.
  */
 import { nameSource } from "../store/folding.ts";
 import type { RunItem } from "../store/folding.ts";
@@ -18,7 +18,7 @@ import {
 } from "./steps.ts";
 import type { FoldContext } from "./steps.ts";
 
-/** Whether there is anything to remake, to prepare (where that is wanted) or to make a stand-in of. Reads only. */
+/** Whether there is anything to remake, to prepare (if wanted) or to make a stand-in of. Read-only. */
 export async function hasUpkeep(context: FoldContext, prepares: boolean): Promise<boolean> {
   const { store, policy, conversationId, budgetTokens } = context;
   if (await store.readStale(conversationId)) return true;
@@ -29,7 +29,9 @@ export async function hasUpkeep(context: FoldContext, prepares: boolean): Promis
   );
 }
 
-/** Makes, ahead of need, the next leaf a sweep will want. Stored unpublished: the context does not change. False: nothing to prepare. */
+/**
+ * Makes the next leaf that a sweep will need, ahead of time. Stored unpublished: the context does not change. False: nothing to prepare.
+ */
 export async function prepareNext(context: FoldContext, when: "ahead" | "due" = "ahead"): Promise<boolean> {
   const view = await readView(context);
   const step = planPrepared(view.items, context.policy, view.facts, when);
@@ -74,7 +76,7 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
   return outcome.kind === "published";
 }
 
-/** The run with earlier stand-ins in the place of what they stand for: a history too long for one call is told in steps. */
+/** The run with earlier stand-ins replacing what they represent: a history too long for one call is summarised in steps. */
 async function replaceByStandIns(
   { store }: FoldContext,
   run: readonly RunItem[],
@@ -104,10 +106,10 @@ async function replaceByStandIns(
   return replaced;
 }
 
-/** What stands for a run of which nothing is shown; it lies under another summary, which leaves it out. */
+/** The text for a run of which nothing is shown; it is under another summary, which omits it. */
 const NOTHING_SHOWN = "[Nothing of this is shown: every message here is hidden.]";
 
-/** Remakes the next summary that tells something old. False: there is none, or it changed meanwhile. */
+/** Remakes the next stale summary. False: there is none, or it changed meanwhile. */
 export async function remakeNext(context: FoldContext): Promise<boolean> {
   const { store, policy, conversationId } = context;
   const stale = await store.readStale(conversationId);
