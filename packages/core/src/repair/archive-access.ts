@@ -1,11 +1,11 @@
-/** How an operator's verbs reach archives beside the one in use: copies, backups, what a restore replaces. */
+/** How an operator's verbs access archives other than the one in use: copies, backups, what a restore replaces. */
 import type { OpenEngine } from "../engine/open-engine.ts";
 
 export interface ArchiveAccess {
   readonly openEngine: OpenEngine;
-  /** Fails when another process has the database open; leaves everything written to it in the one file. */
+  /** Fails when another process has the database open; otherwise moves everything written to it into the one file. */
   readonly claimAlone: (database: string) => Promise<void>;
-  /** Writes one state of a database as an archive file, and says what it holds. */
+  /** Writes a snapshot of a database as an archive file, and returns its counts. */
   readonly writeSnapshot: (request: SnapshotRequest) => Promise<SnapshotCounts>;
 }
 
@@ -13,7 +13,7 @@ export interface SnapshotRequest {
   readonly database: string;
   /** Compressed when it ends in `.zst`. */
   readonly out: string;
-  /** A folder in which the file is imported on trial, which proves it; null: it is not proven. */
+  /** A folder for a trial import of the file, which proves it; null: it is not proven. */
   readonly proveIn: string | null;
   readonly onProgress?: ((step: "database" | "verify", done: number, total: number) => void) | undefined;
 }

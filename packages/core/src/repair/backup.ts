@@ -1,9 +1,9 @@
 /**
- * Backups: a folder with a copy of the database and of every large file, proven before it counts. Made while agents go on writing;
- * restored only after the copy has been proven again, and the archive it replaces is kept beside it.
+ * Backups: a folder with a copy of the database and of every large file, proven before it counts. Made while agents keep writing; restored
+ * only after the copy has been proven again, and the archive it replaces is kept beside it.
  *
- * Invariant: a folder under its final name is a whole, verified backup that is flushed to the disk. Whatever is interrupted leaves a
- * `.partial` folder, which the doctor names and removes. Nothing older is removed or replaced before what takes its place is flushed.
+ * Invariant: a folder under its final name is a complete, verified backup that is flushed to disk. An interruption leaves a `.partial`
+ * folder, which the doctor reports and removes. Nothing older is removed or replaced before its replacement is flushed.
  */
 import {
   chmodSync,
@@ -35,9 +35,9 @@ import { listBroughtBack } from "./brought-back.ts";
 
 const DATABASE_NAME = "lcm.db";
 const FILES_NAME = "lcm-files";
-/** More forgotten messages are counted, not named. */
+/** Further forgotten messages are only counted. */
 const NAMED_FORGOTTEN = 10;
-/** What a copy is called that was made before a repair, and not proven. */
+/** The infix of a copy made before a repair, which is not proven. */
 const RAW_COPY = ".before-repair-";
 const BACKUP = ".backup-";
 const COPY_NAMES = [BACKUP, RAW_COPY];
@@ -54,7 +54,7 @@ export interface BackupResult {
   readonly conversations: number;
   readonly files: number;
   readonly bytes: number;
-  /** Older backups that were removed because more than `keep` were there. */
+  /** Older backups that were removed because there were more than `keep`. */
   readonly removed: readonly string[];
 }
 
@@ -62,9 +62,9 @@ export interface BackupOptions {
   readonly engine: Engine;
   readonly databasePath: string;
   readonly filesDir: string;
-  /** Where to put it; beside the database, named by the time, when absent. */
+  /** Where to put it; if absent, beside the database, named by the time. */
   readonly target?: string;
-  /** How many timestamped backups to keep; all when absent. */
+  /** How many timestamped backups to keep; all if absent. */
   readonly keep?: number;
   readonly now?: number;
   readonly onProgress?: (step: "database" | "files" | "verify", done: number, total: number) => void;
@@ -92,8 +92,8 @@ export async function createBackup(options: BackupOptions, access: ArchiveAccess
 }
 
 /**
- * Copies the archive as it is, damage included, before something is taken out of it: a backup, which is proven, could not be made of an
- * archive that does not verify. `lcm restore` takes it back if it verifies.
+ * Copies the archive as it is, damage included, before something is removed from it: a backup, which is proven, is impossible for an
+ * archive that does not verify. `lcm restore` accepts it if it verifies.
  */
 export async function createRawCopy(
   options: Pick<BackupOptions, "engine" | "databasePath" | "filesDir" | "now">,
@@ -107,7 +107,7 @@ export async function createRawCopy(
   return target;
 }
 
-/** A server's database cannot be put aside and replaced by a file. */
+/** A server's database cannot be set aside and replaced by a file. */
 function refuseServer(databasePath: string): void {
   if (!isServerAddress(databasePath)) return;
   throw new EngineError(
@@ -117,7 +117,7 @@ function refuseServer(databasePath: string): void {
   );
 }
 
-/** Writes a copy under another name, has it checked, and gives it its own once it is on the disk. */
+/** Writes a copy under a temporary name, has it checked, flushes it, and renames it. */
 async function writeCopy<T>(
   options: BackupOptions,
   target: string,
@@ -135,7 +135,7 @@ async function writeCopy<T>(
       onProgress: (done, total) => options.onProgress?.("database", done, total),
     });
     chmodSync(copy, 0o600);
-    // After the database: a file named by it was written before its row was.
+    // After the database: a file that the database names was written before its row.
     copyFiles(filesDir, join(partial, FILES_NAME), (done, total) =>
       options.onProgress?.("files", done, total),
     );
@@ -175,7 +175,7 @@ export function listBackups(databasePath: string): BackupEntry[] {
     });
 }
 
-/** Copies that were never finished, because their program was killed: backups, and archives on their way back. */
+/** Copies that were never finished because their program was killed: backups, and archives being restored. */
 export function listUnfinished(databasePath: string): { path: string; changedAt: number }[] {
   const local = nameLocally(databasePath);
   const folder = dirname(local);
@@ -198,9 +198,9 @@ function newestChange(path: string): number {
 
 export interface ArchiveCopy {
   readonly path: string;
-  /** The database in it and its large files; null for a copy in a format that is not ours. */
+  /** The database in it and its large files; null for a copy in another format. */
   readonly archive: { readonly database: string; readonly filesDir: string } | null;
-  /** False for a copy that was never finished: what cannot be read of it may still be there. */
+  /** False for an unfinished copy: it may contain more than can be read. */
   readonly isWhole: boolean;
 }
 
@@ -218,7 +218,7 @@ export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
   });
   const fileCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
     path,
-    // Large files are set aside under the same ending.
+    // Large files are set aside under the same suffix.
     archive: {
       database: path,
       filesDir: `${filesDirBeside(databasePath)}${basename(path).slice(name.length)}`,
@@ -239,7 +239,7 @@ export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
     ...beside
       .filter((entry) => entry.startsWith(`${name}.before-restore-`))
       .map((entry) => fileCopy(join(folder, entry), true)),
-    // What an adoption kept of the database it took over, and the folder it worked in if it was killed.
+    // The database that an adoption took over and kept, and its working folder if it was killed.
     ...beside
       .filter(
         (entry) => entry.startsWith(`${name}.before-adoption`) || entry.startsWith(nameAdoptionFolder(name)),
@@ -263,7 +263,7 @@ function pruneBackups(databasePath: string, keep: number): string[] {
 
 export interface RestoreResult {
   readonly databasePath: string;
-  /** Where the archive that was replaced is now; null when there was none. */
+  /** Where the replaced archive is now; null when there was none. */
   readonly keptAt: string | null;
   readonly messages: number;
   readonly conversations: number;
@@ -274,13 +274,13 @@ export interface RestoreOptions {
   readonly backupPath: string;
   readonly databasePath: string;
   readonly filesDir: string;
-  /** Also if messages come back that were forgotten since. */
+  /** Restore even if that brings back messages forgotten since. */
   readonly withForgotten?: boolean;
   readonly now?: number;
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** Puts a backup in the place of the archive. Nobody else may have the database open. */
+/** Replaces the archive by a backup. No other process may have the database open. */
 export async function restoreBackup(options: RestoreOptions, access: ArchiveAccess): Promise<RestoreResult> {
   refuseServer(options.databasePath);
   const source = findDatabase(options.backupPath);
@@ -301,7 +301,7 @@ export async function restoreBackup(options: RestoreOptions, access: ArchiveAcce
     flushTreeSync(incomingFiles);
     if (existsSync(databasePath)) await access.claimAlone(databasePath);
     const keptAt = keepPresent(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
-    // From here on the folder holds the files of both archives, so the one step that exchanges the database finds either whole.
+    // From here on the folder has the files of both archives, so the one step that swaps the database is safe either way.
     addFiles(incomingFiles, filesDir);
     flushTreeSync(filesDir);
     flushPathSync(dirname(filesDir));
@@ -317,7 +317,7 @@ export async function restoreBackup(options: RestoreOptions, access: ArchiveAcce
   }
 }
 
-/** What was forgotten must not come back by accident. */
+/** Forgotten messages must not come back by accident. */
 async function refuseForgotten(
   access: ArchiveAccess,
   { databasePath, filesDir, backupPath }: RestoreOptions,
@@ -342,7 +342,7 @@ export interface RestorePlan {
   readonly replaces: { readonly path: string; readonly bytes: number } | null;
 }
 
-/** What {@link restoreBackup} would do. Looks at names and sizes only; the proof comes with the restore itself. */
+/** What {@link restoreBackup} would do. Checks names and sizes only; the restore itself makes the proof. */
 export function planRestore(options: Pick<RestoreOptions, "backupPath" | "databasePath">): RestorePlan {
   const { backupPath, databasePath } = options;
   refuseServer(databasePath);
@@ -362,7 +362,7 @@ function findDatabase(backupPath: string): string {
   });
 }
 
-/** Gives the present archive a second name, once nobody else has it open; null when there is none. */
+/** Gives the present archive a second name, once no other process has it open; null when there is none. */
 function keepPresent(databasePath: string, filesDir: string, stamp: string): string | null {
   const suffix = `.before-restore-${stamp}`;
   const isThere = existsSync(databasePath);
@@ -375,12 +375,12 @@ function keepPresent(databasePath: string, filesDir: string, stamp: string): str
   linkOrCopy(databasePath, `${databasePath}${suffix}`);
   flushPathSync(`${databasePath}${suffix}`);
   flushPathSync(dirname(databasePath));
-  // Everything is in the one file now; a log left beside it would be taken for the new one's.
+  // Everything is in the one file now; a log left beside it would be taken for that of the new one.
   for (const log of ["-wal", "-shm"]) rmSync(`${databasePath}${log}`, { force: true });
   return `${databasePath}${suffix}`;
 }
 
-/** Large files are named by their content, so the files of two archives can lie in one folder. */
+/** Large files are named by their content, so one folder can have the files of two archives. */
 function addFiles(from: string, to: string): void {
   mkdirSync(to, { recursive: true, mode: 0o700 });
   for (const path of new BlobFolder(from).list()) {

@@ -1,6 +1,6 @@
 /**
- * Messages that a restore would bring back although they were forgotten since the backup was made. What was forgotten is read from the
- * present archive; where that cannot be read, from the receipts beside it.
+ * Messages that a restore would bring back although they were forgotten since the backup. Forgotten messages are read from the present
+ * archive; if that cannot be read, from the receipts beside it.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -16,7 +16,7 @@ export interface ArchiveLocation {
   readonly filesDir: string;
 }
 
-/** A forgotten message; of one that only a receipt names, no more than its number is known. */
+/** A forgotten message; if only a receipt names it, only its number is known. */
 interface Forgotten {
   readonly messageId: number;
   readonly eventId?: string;
@@ -30,7 +30,7 @@ export async function listBroughtBack(
 ): Promise<number[]> {
   const forgotten = await listForgotten(access, present);
   if (forgotten.length === 0) return [];
-  // Not read-only: that would leave files of SQLite beside it.
+  // Not read-only: that would leave SQLite's files beside it.
   return withArchive(access, incoming, { readOnly: false }, async (engine) => {
     const back: number[] = [];
     for (const { messageId, eventId } of forgotten) {

@@ -1,16 +1,16 @@
 /**
- * What capture from other agents keeps of a session outside the archive: notes of hooks, prepared bundles, and the agent's own transcript. The
- * first two are ours and go with what is forgotten; the transcript is the agent's, is never changed, and is named.
+ * What capture from other agents keeps of a session outside the archive: notes of hooks, prepared bundles, and the agent's own transcript.
+ * The first two are ours and are removed when their session is forgotten; the transcript is the agent's, is never changed, and is reported.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { nameLocally } from "../settings/local-name.ts";
 
-/** Below the capture folder; the scripts of hooks beside them hold nothing of a session. */
+/** Below the capture folder; the hook scripts beside them contain nothing of a session. */
 const FOLDERS = ["spool", "bundles"] as const;
 
-/** Files of ours that name one of the sessions, in their names or in what they hold. */
+/** Our files that name one of the sessions, in their names or contents. */
 export function listCaptureFiles(databasePath: string, sessionIds: readonly string[]): string[] {
   const folder = `${resolve(nameLocally(databasePath))}.capture`;
   return FOLDERS.map((name) => join(folder, name))
@@ -22,7 +22,7 @@ export function listCaptureFiles(databasePath: string, sessionIds: readonly stri
     });
 }
 
-/** Transcripts that the conversations were imported from and that are still there. */
+/** Existing transcripts that the conversations were imported from. */
 export async function listTranscripts(engine: Engine, conversationIds: readonly number[]): Promise<string[]> {
   const wanted = new Set(conversationIds);
   const imports = await engine.listImports();

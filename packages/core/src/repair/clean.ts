@@ -1,6 +1,6 @@
 /**
- * Conversations that nobody will want back: those of sub-agents and of scheduled jobs that have ended. They are shown; removing them is
- * forgetting them, with all that belongs to it.
+ * Conversations that nobody will need again: those of sub-agents and of scheduled jobs that have ended. They are listed; removing them is
+ * forgetting them, with everything that involves.
  */
 import type { Engine } from "../engine/engine.ts";
 import type { HeadedConversation } from "../engine/headings.ts";
@@ -44,7 +44,7 @@ export async function listCleanable(options: CleanOptions): Promise<Cleanable[]>
   }
 }
 
-/** A sub-agent's session is rarely closed by anybody; that its last message is old enough is all that can be known. */
+/** A sub-agent's session is rarely closed; the age of its last message is the only evidence. */
 const hasEnded = (row: ConversationRow, kind: CleanKind): boolean =>
   kind === "subagent" || row.archivedAt !== null;
 

@@ -1,10 +1,10 @@
-/** How copies of an archive are named: after it, by what they are for and when they were made. */
+/** How copies of an archive are named: after it, with their purpose and the time they were made. */
 import { existsSync } from "node:fs";
 
-/** Ends the name of a copy that is not whole yet. */
+/** The suffix of a copy that is not complete yet. */
 export const PARTIAL = ".partial";
 
-/** Two copies within a second have different names, too. */
+/** Two copies within a second also get different names. */
 export function findFreeName(path: string, ending = ""): string {
   for (let number = 1; ; number++) {
     const name = `${path}${number === 1 ? "" : `-${number}`}${ending}`;

@@ -1,9 +1,9 @@
 /**
- * The doctor: runs every check, and on request mends what can be mended without touching a message. What needs a model is only told, with
- * what it would cost.
+ * The doctor: runs every check, and on request fixes what can be fixed without changing a message. Fixes that need a model are only
+ * reported, with their cost.
  *
- * Invariant: checking changes nothing. Mending begins with a backup, unless all there is to mend are permissions. Of an archive with summaries
- * that do not prove no backup can be made: it is copied as it is before they are removed, and backed up afterwards.
+ * Invariant: checking changes nothing. Fixing begins with a backup, unless there are only permissions to fix. An archive with summaries
+ * that do not verify cannot be backed up: it is copied as it is before they are removed, and backed up afterwards.
  */
 import { chmodSync, rmSync } from "node:fs";
 import type { Engine } from "../engine/engine.ts";
@@ -58,7 +58,7 @@ export interface DoctorResult {
   /** The worst first. */
   readonly findings: readonly Finding[];
   readonly counts: Readonly<Record<Severity, number>>;
-  /** What a model would cost for everything that needs one. */
+  /** The cost of a model for everything that needs one. */
   readonly cost: { readonly inputTokens: number; readonly outputTokens: number };
 }
 
@@ -92,13 +92,13 @@ function summarize(findings: readonly Finding[]): DoctorResult {
 export interface MendResult {
   /** The backup that was made first; null when none was needed. */
   readonly backupPath: string | null;
-  /** The copy as it was, made before summaries were removed; null when none were. */
+  /** The unverified copy made before summaries were removed; null if none were. */
   readonly copyPath: string | null;
-  /** Without what could not be mended. */
+  /** Without what could not be fixed. */
   readonly mended: readonly Finding[];
 }
 
-/** Mends what findings say can be mended safely. */
+/** Fixes what the findings mark as safe to fix. */
 export async function mend(
   options: DoctorOptions,
   findings: readonly Finding[],
@@ -129,7 +129,10 @@ const backUp = async (
   access: ArchiveAccess,
 ): Promise<string> => (await createBackup({ engine, databasePath, filesDir }, access)).path;
 
-/** Those that do not prove, and if that is not enough, all of the conversation. False if a fork shows one of them: it still needs it. */
+/**
+ * Removes the summaries that do not verify, and if that is not enough, all of the conversation. False if a fork shows one of them and still
+ * needs it.
+ */
 async function dropBroken(
   engine: Engine,
   { conversationId, summaryIds }: { conversationId: number; summaryIds: readonly string[] },
@@ -139,7 +142,7 @@ async function dropBroken(
   return !left.has(conversationId) || (await engine.dropSummaries({ conversationId })) !== null;
 }
 
-/** False if it changed nothing because something stood against it. */
+/** False if something prevented it and nothing changed. */
 async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<boolean> {
   switch (fix.kind) {
     case "reindex":

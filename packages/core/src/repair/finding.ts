@@ -1,4 +1,4 @@
-/** What a check of the doctor reports: what is wrong, how bad it is, and the step that fixes it. */
+/** What a doctor check reports: what is wrong, how bad it is, and the step that fixes it. */
 import type { NextStep } from "../model/next-step.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ReplacedSetting } from "../settings/settings-resolve.ts";
@@ -7,7 +7,7 @@ import type { VerifyResult } from "../store/store.ts";
 
 export type Severity = "info" | "warning" | "error";
 
-/** What `doctor --fix` can do by itself: nothing here touches a message, or a summary that proves. */
+/** What `doctor --fix` can do by itself: nothing here changes a message, or a summary that verifies. */
 export type Fix =
   | {
       readonly kind: "drop_summaries";
@@ -31,7 +31,7 @@ export interface Finding {
   /** The step that fixes it; null when only a person can. */
   readonly step: NextStep | null;
   readonly fix?: Fix;
-  /** Tokens a model would read and write, where mending needs one. */
+  /** Tokens a model would read and write, if the repair needs one. */
   readonly cost?: { readonly inputTokens: number; readonly outputTokens: number };
 }
 
@@ -41,9 +41,9 @@ export interface CheckInput {
   readonly databasePath: string;
   readonly filesDir: string;
   readonly now: number;
-  /** Why the model that the settings name cannot be used, as far as the caller can tell; null when it can, or none is named. */
+  /** Why the configured model cannot be used, as far as the caller knows; null when it can, or none is configured. */
   readonly modelProblem: string | null;
-  /** Settings that could not be used, each with the default in its place. */
+  /** Settings that could not be used, each replaced by its default. */
   readonly replacedSettings: readonly ReplacedSetting[];
   /** The proof of the archive, made once for all checks. */
   readonly verify: () => Promise<VerifyResult>;

@@ -1,8 +1,8 @@
 /**
- * `lcm forget`: choosing what is to go, telling what that touches, and removing it. The removal itself is the engine's; here are the ways
- * to choose, the turns that wait in the spool, the backups that still hold the text, and the receipt.
+ * `lcm forget`: selects what to forget, reports what that affects, and removes it. The engine does the removal itself; this file has the
+ * ways to select, the turns waiting in the spool, the backups that still contain the text, and the receipt.
  *
- * Invariant: the receipt and everything else that is written here hold ids and counts, never a word of what was forgotten.
+ * Invariant: the receipt and everything else written here contain ids and counts, never a word of what was forgotten.
  */
 import {
   closeSync,
@@ -29,7 +29,7 @@ import type { ArchiveCopy } from "./backup.ts";
 import { listCaptureFiles, listSessionIds, listTranscripts } from "./capture-traces.ts";
 import { formatStamp } from "./copy-names.ts";
 
-/** What is to go. Several conditions narrow: a conversation and a pattern mean that pattern in that conversation. */
+/** What to forget. Several conditions narrow: a conversation and a pattern mean that pattern in that conversation. */
 export interface ForgetSelection {
   readonly owner?: string;
   readonly conversationIds?: readonly number[];
@@ -37,7 +37,7 @@ export interface ForgetSelection {
   /** ms UTC: written at or after, and before. */
   readonly since?: number;
   readonly before?: number;
-  /** A text that the message holds, in any case; or a regular expression. */
+  /** A text in the message, ignoring case; or a regular expression. */
   readonly pattern?: string | RegExp;
 }
 
@@ -49,15 +49,15 @@ export interface ForgetOptions {
 }
 
 export interface ForgetPreview extends ForgetPlan {
-  /** Turns in the spool that match; they were never stored. */
+  /** Matching turns in the spool, which were never stored. */
   readonly spoolFiles: readonly string[];
-  /** Notes of hooks and prepared bundles of the sessions that are touched. */
+  /** Notes of hooks and prepared bundles of the affected sessions. */
   readonly captureFiles: readonly string[];
   /** The agents' own transcripts of them. They are not changed. */
   readonly transcripts: readonly string[];
 }
 
-/** Finds what the selection means and what forgetting it touches. Changes nothing. */
+/** Finds the selected messages and what forgetting them affects. Changes nothing. */
 export async function previewForget(options: ForgetOptions): Promise<ForgetPreview> {
   const messageIds = await findMessages(options);
   const plan = await options.engine.planForget({ messageIds });
@@ -94,7 +94,7 @@ async function findMessages(options: ForgetOptions): Promise<number[]> {
   return found;
 }
 
-/** Nothing chosen must never mean everything. */
+/** An empty selection must never mean everything. */
 function checkSelection({ conversationIds, messageIds, since, before, pattern }: ForgetSelection): void {
   const isEmptyPattern = typeof pattern === "string" && pattern.trim() === "";
   if (pattern instanceof RegExp && matchesAnything(pattern)) {
@@ -109,7 +109,7 @@ function checkSelection({ conversationIds, messageIds, since, before, pattern }:
   });
 }
 
-/** Finds nothing in a text and is content: such an expression was not meant. */
+/** Matches the empty text: such an expression was not intended. */
 function matchesAnything({ source, flags }: RegExp): boolean {
   const expression = new RegExp(source, flags.replace(/[gy]/g, ""));
   return ["", "\u{f0000}", "a", "1\n"].every((text) => expression.test(text));
@@ -184,7 +184,7 @@ async function isWanted(
   return message !== null && holdsPattern(message.bytes, pattern);
 }
 
-/** Looks into the text as people see it and into the bytes as they were handed in, so that no escape and no block type hides anything. */
+/** Searches the readable text and the arrival bytes, so that no escape and no block type hides anything. */
 function holdsPattern(bytes: Uint8Array, pattern: string | RegExp): boolean {
   const texts = [Buffer.from(bytes).toString("utf8"), searchText(viewMessage(bytes))];
   if (typeof pattern !== "string") return texts.some((text) => text.search(pattern) >= 0);
@@ -194,7 +194,7 @@ function holdsPattern(bytes: Uint8Array, pattern: string | RegExp): boolean {
 
 // ---- the spool
 
-/** Turns that wait beside the database and match: by their session when all of a conversation goes, else by text or time. */
+/** Matching turns that wait beside the database: by session when a whole conversation is forgotten, else by text or time. */
 async function findSpooled({ engine, databasePath, selection }: ForgetOptions): Promise<string[]> {
   if (selection.messageIds !== undefined) return [];
   const folder = join(dirname(nameLocally(databasePath)), "lcm-spool");
@@ -211,7 +211,7 @@ async function findSpooled({ engine, databasePath, selection }: ForgetOptions): 
       const bytes = readFileSync(path);
       const record = parseSpooled(bytes);
       if (sessions !== null && !isOfSession(bytes, record, sessions)) return false;
-      // When a damaged record was written is not known; it is taken along.
+      // The time of a damaged record is unknown; it is included.
       if (record !== null && selection.since !== undefined && record.spooledAt < selection.since)
         return false;
       if (record !== null && selection.before !== undefined && record.spooledAt >= selection.before)
@@ -230,7 +230,7 @@ function isOfSession(
   return [...sessions].some((sessionId) => text.includes(sessionId));
 }
 
-/** Null for a file that was cut short or damaged. */
+/** Null for a truncated or damaged file. */
 function parseSpooled(bytes: Uint8Array): { spooledAt: number; turn: { sessionId: string } } | null {
   try {
     const record = JSON.parse(Buffer.from(bytes).toString("utf8")) as {
@@ -256,27 +256,27 @@ export interface Receipt {
   readonly bytes: number;
   /** Published summaries that were regenerated without the messages, under new ids. */
   readonly summariesRemade: readonly { readonly oldId: string; readonly newId: string }[];
-  /** Summaries made ahead or no longer used, of which nothing is left. */
+  /** Summaries made ahead or no longer used, erased completely. */
   readonly summariesErased: readonly string[];
   readonly files: readonly string[];
   readonly spoolFiles: readonly string[];
-  /** What imports that were killed had left beside the database, removed now. It was never a part of the archive. */
+  /** Files that killed imports had left beside the database, removed now. They were never part of the archive. */
   readonly intakeFiles: readonly string[];
-  /** Notes of hooks and prepared bundles that were removed. The watcher's log and state hold no text of messages. */
+  /** Notes of hooks and prepared bundles that were removed. The watcher's log and state contain no text of messages. */
   readonly captureFiles: readonly string[];
-  /** The agents' own transcripts that were imported here. They hold what was forgotten, and were not changed. */
+  /** The agents' own transcripts that were imported here. They contain what was forgotten, and were not changed. */
   readonly transcripts: readonly string[];
   /**
-   * Whether the freed pages were cleared: those of a file are overwritten, those of a server's tables are free to be overwritten (VACUUM). False: another
-   * process kept old pages of the file in use, or this role may not clear the tables; `lcm doctor --fix` does it later.
+   * Whether the freed pages were cleared: those of a file are overwritten, those of a server's tables are free to be overwritten (VACUUM).
+   * False: another process kept old pages of the file in use, or this role may not clear the tables; `lcm doctor --fix` does it later.
    */
   readonly isWiped: boolean;
-  /** What of a server is not in the hands of this program and may hold the text; absent for an archive in a file. */
+  /** What a server keeps outside this program's control that may contain the text; absent for an archive in a file. */
   readonly serverKeeps?: readonly string[];
   /**
-   * Copies that were made before: those beside the database, and those this program recorded elsewhere, exports included. `holds`: whether a
-   * message that was forgotten is in it; unknown when it is not an archive of ours, cannot be found or read, or was never finished and may hold
-   * more than can be read.
+   * Earlier copies: those beside the database, and those this program recorded elsewhere, exports included. `holds`: whether it contains a
+   * forgotten message; unknown if it is not one of our archives, cannot be found or read, or was never finished and may contain more than
+   * can be read.
    */
   readonly olderCopies: readonly { readonly path: string; readonly holds: "yes" | "no" | "unknown" }[];
 }
@@ -294,7 +294,7 @@ export interface ForgetResult {
   readonly receiptPath: string;
 }
 
-/** Removes what the selection means. Cannot be undone. */
+/** Removes the selected messages. Cannot be undone. */
 export async function applyForget(
   options: ForgetOptions & { readonly reason: string; readonly now?: number },
   access: ArchiveAccess,
@@ -305,7 +305,7 @@ export async function applyForget(
   const spoolFiles = await findSpooled(options);
   const answer = await engine.forget({ messageIds, reason });
   const { plan, remade, isWiped, intakeFiles } = answer;
-  // A bundle is prepared again, from what is left, when the session goes on.
+  // The bundle is prepared again from the remaining messages when the session continues.
   const { captureFiles, transcripts } = await findTraces(options, plan);
   for (const path of [...spoolFiles, ...captureFiles]) rmSync(path, { force: true });
   const receipt: Receipt = {

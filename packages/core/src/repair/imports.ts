@@ -1,6 +1,6 @@
 /**
- * What imports brought in, and removing it again: `lcm doctor imports`. An import is removed conversation by conversation: one goes when every
- * message in it came with the imports that are to be removed, and nothing else needs it. Everything else stays, with the reason.
+ * What imports stored, and removing it again: `lcm doctor imports`. An import is removed conversation by conversation: one is removed if
+ * all its messages came with the imports to be removed, and nothing else needs it. Everything else stays, with the reason.
  *
  * Removing is not forgetting: the same files can be imported again, a copy of the archive is kept, and freed pages are not wiped.
  */
@@ -20,7 +20,7 @@ export interface ListedImport {
   readonly messages: number;
 }
 
-/** Imports that left something, the newest first. */
+/** Imports that still have something in the archive, the newest first. */
 export async function listImports(engine: Engine): Promise<ListedImport[]> {
   const imports = new Map<string, ImportedPart[]>();
   for (const part of await engine.listImports())
@@ -53,7 +53,7 @@ export async function planRemoval(engine: Engine, importIds: readonly string[]):
   return { importIds, ...decideRemoval(await engine.readTies({ conversationIds }), parts, importIds) };
 }
 
-/** Which conversations go, and why the others stay. Pure. */
+/** Which conversations are removed, and why the others stay. Pure. */
 export function decideRemoval(
   conversations: readonly ConversationTies[],
   parts: readonly ImportedPart[],
@@ -67,7 +67,7 @@ export function decideRemoval(
     }
   };
   staysIf((ties) => describeOthers(ties, parts, importIds) ?? describeForgotten(ties));
-  // A conversation that stays keeps those that it needs, and these others in turn.
+  // A conversation that stays keeps those it needs, and these keep others in turn.
   for (let before = -1; before !== keep.size;) {
     before = keep.size;
     const isGone = (id: number): boolean =>
@@ -100,7 +100,7 @@ function describeOthers(
   return `${missing} of its ${messages} messages were stored otherwise: ${stored.join(", ")}`;
 }
 
-/** A tombstone is all that keeps a forgotten message from being imported again. */
+/** Only a tombstone prevents a forgotten message from being imported again. */
 const describeForgotten = ({ forgotten }: ConversationTies): string | null =>
   forgotten === 0
     ? null
@@ -122,7 +122,7 @@ export interface RemovalResult {
   readonly copyPath: string;
 }
 
-/** Removes what a plan says, after a copy of the whole archive. */
+/** Executes a plan, after copying the whole archive. */
 export async function removeImports(
   options: { readonly engine: Engine; readonly databasePath: string; readonly filesDir: string },
   plan: RemovalPlan,

@@ -1,4 +1,4 @@
-/** What an operator asks for: backups, examining and mending, forgetting, writing summaries anew, rotating files, prompts, bug reports. */
+/** The operator's verbs: backups, doctor, forgetting, regenerating summaries, rotating files, prompts, bug reports. */
 
 export type { ArchiveAccess, SnapshotCounts, SnapshotRequest } from "./archive-access.ts";
 
@@ -13,7 +13,7 @@ export type {
   RestoreResult,
 } from "./backup.ts";
 
-// Examining and mending
+// The doctor
 export { examine, mend } from "./doctor.ts";
 export type { DoctorOptions, DoctorResult, Finding, MendResult, Severity } from "./doctor.ts";
 export { listSpooledTurns } from "./spooled-turns.ts";

@@ -1,12 +1,12 @@
 /**
- * Writing a small file that must not be there yet: a key, a prompt, a bundle for a bug report. Only its user may read it.
+ * Writes a small file that must not exist yet: a key, a prompt, a bundle for a bug report. Only its user may read it.
  *
- * Invariant: a write that fails leaves nothing behind that would be taken for the file the next time.
+ * Invariant: a failed write leaves nothing that would be mistaken for the file next time.
  */
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { toWriteError } from "../model/errors.ts";
 
-/** False: something is there already, and stays as it is. */
+/** False: something already exists there, and is not changed. */
 export function writeNewFile(path: string, text: string): boolean {
   const descriptor = openNew(path);
   if (descriptor === null) return false;

@@ -1,4 +1,7 @@
-/** A folder of prompts: the operator's own briefs, one file for each depth, in the place of ours. What is not there stays ours. */
+/**
+ * A folder of prompts: the operator's own briefs, one file for each depth, instead of the built-in ones. Missing files mean the built-in
+ * brief.
+ */
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EngineError, toWriteError } from "../model/errors.ts";
@@ -27,7 +30,7 @@ export function listPrompts(folder: string): PromptEntry[] {
   }));
 }
 
-/** The briefs of a folder; one that nobody knows is refused, because it would silently do nothing. */
+/** The briefs of a folder; an unknown name is refused, because the file would silently do nothing. */
 export function readPrompts(folder: string): BriefTexts {
   if (!existsSync(folder)) return {};
   const texts: { -readonly [Name in BriefName]?: string } = {};
@@ -49,7 +52,7 @@ export function parsePromptName(text: string): BriefName {
   throw new EngineError("usage", `cannot find the prompt ${text}: there are ${BRIEF_NAMES.join(", ")}`, hint);
 }
 
-/** Writes our briefs into a folder, to be changed there. A file that is there already is left alone. */
+/** Writes the built-in briefs into a folder for editing. Existing files are left alone. */
 export function exportPrompts(folder: string): { written: string[]; kept: string[] } {
   makeFolder(folder);
   const written: string[] = [];
@@ -75,7 +78,7 @@ export function showPrompt(folder: string | null, name: BriefName): { text: stri
   return { text: own?.trimEnd() ?? builtIn, builtIn };
 }
 
-/** The whole of what a model is asked, with a line where the sources stand. */
+/** The whole prompt for a model, with a line in place of the sources. */
 export function renderPrompt(
   folder: string | null,
   name: BriefName,

@@ -1,6 +1,6 @@
 /**
- * Writing summaries anew: `repair` for those that are damaged, `rewrite` for those that are named. The finest come first, so that a better
- * text below feeds the one above it. The old text is kept, retired, and the report says which id took which place.
+ * Regenerates summaries: `repair` those that are damaged, `rewrite` those that are named. The finest come first, so that a better text
+ * below is used for the one above it. The old text is kept, retired, and the report says which id replaced which.
  */
 import type { RewriteResult } from "../engine/rewrite.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -10,7 +10,7 @@ import type { BriefTexts } from "../summarize/prompts.ts";
 import { findDamage } from "./checks/summaries.ts";
 import type { Damage } from "./checks/summaries.ts";
 
-/** Which published summaries of a conversation are meant. */
+/** Selects published summaries of a conversation. */
 export interface RewriteSelection {
   readonly conversationId: number;
   readonly summaryId?: string;
@@ -33,7 +33,7 @@ export interface RewriteTarget {
 
 const PAGE = 256;
 
-/** The summaries that are meant, the finest first and the oldest first among them. */
+/** The selected summaries, the finest first and the oldest first among them. */
 export async function planRewrite(engine: Engine, selection: RewriteSelection): Promise<RewriteTarget[]> {
   const { conversationId, summaryId } = selection;
   const wanted = summaryId === undefined ? null : await collect(engine, selection, summaryId);
@@ -102,17 +102,17 @@ async function collect(
 export interface RewriteOptions {
   readonly engine: Engine;
   readonly targets: readonly RewriteTarget[];
-  /** Only makes the texts. Models are called all the same. */
+  /** Only makes the texts. Models are still called. */
   readonly dryRun: boolean;
   readonly isExtractive?: boolean;
-  /** Keeps the old text where no better one could be had. */
+  /** Keeps the old text if no better one was written. */
   readonly mustHeal?: boolean;
   readonly customInstructions?: string;
   readonly briefs?: BriefTexts;
   readonly signal?: AbortSignal;
 }
 
-/** One after the other, each stored as soon as it is written; whatever stops this leaves what was stored. */
+/** One after the other, each stored as soon as it is written; if this is interrupted, those stay. */
 export async function* rewriteAll(options: RewriteOptions): AsyncGenerator<RewriteResult> {
   const { engine, targets, signal, ...request } = options;
   for (const { summaryId } of targets) {

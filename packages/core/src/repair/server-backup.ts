@@ -1,8 +1,9 @@
 /**
- * Backups of an archive on a server: one state of it (REPEATABLE READ) as an archive file, which any database can import. They are kept in the
+ * Backups of an archive on a server: a snapshot (REPEATABLE READ) as an archive file, which any database can import. They are stored in the
  * state directory of this machine, named after the server and the database.
  *
- * Invariant: as in `backup.ts`, a file under its final name is whole, proven and flushed. It is proven by importing it on trial into an archive of its own.
+ * Invariant: as in `backup.ts`, a file under its final name is complete, proven and flushed. It is proven by a trial import into a separate
+ * archive.
  */
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -13,7 +14,7 @@ import { flushPathSync } from "../store/flush-path.ts";
 import type { ArchiveAccess, SnapshotCounts, SnapshotRequest } from "./archive-access.ts";
 import { findFreeName, formatStamp, PARTIAL } from "./copy-names.ts";
 
-/** What files of such backups end in. */
+/** The suffix of such backups. */
 export const SNAPSHOT_ENDING = ".lcmx.zst";
 
 interface ServerCopy extends SnapshotCounts {
@@ -23,13 +24,13 @@ interface ServerCopy extends SnapshotCounts {
 
 interface ServerCopyOptions {
   readonly databasePath: string;
-  /** In the state directory, named by the time, when absent. */
+  /** If absent: in the state directory, named by the time. */
   readonly target?: string | undefined;
   readonly now?: number | undefined;
   readonly onProgress?: SnapshotRequest["onProgress"];
 }
 
-/** `infix` says what the copy is for; what is copied before a repair may not prove, so it is not tried. */
+/** `infix` is the purpose of the copy; a copy before a repair may not verify, so it is not tested. */
 export async function copyServer(
   { databasePath, target, now = Date.now(), onProgress }: ServerCopyOptions,
   { infix, isProven }: { readonly infix: string; readonly isProven: boolean },

@@ -1,4 +1,7 @@
-/** Turns that a host has kept on this machine because its database could not take them: one file each, in `lcm-spool` beside the archive's local name. */
+/**
+ * Turns that a host has stored on this machine because its database could not be written: one file each, in `lcm-spool` beside the
+ * archive's local name.
+ */
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { nameLocally } from "../settings/local-name.ts";

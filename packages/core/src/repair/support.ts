@@ -1,6 +1,6 @@
 /**
  * A bundle for a bug report: versions, sizes, counts, findings and the settings that were changed. Never a word of a message or a summary,
- * no session key, no name, no address, no instruction: what is text and not ours is told by its length.
+ * no session key, no name, no address, no instruction: of text that is not ours only the length is included.
  */
 import { hash } from "node:crypto";
 import { homedir } from "node:os";
@@ -12,7 +12,7 @@ import { examine } from "./doctor.ts";
 export interface SupportOptions {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** What each setting would be if nobody had set it. */
+  /** Each setting's value if it is not set. */
   readonly defaults: Settings;
   readonly databasePath: string;
   readonly filesDir: string;
@@ -20,7 +20,7 @@ export interface SupportOptions {
   readonly now?: number;
 }
 
-/** Values that say how the engine works and nothing about the person. */
+/** Values that describe the engine and reveal nothing about the person. */
 type Plain = string | number | boolean | null;
 
 export async function buildSupportBundle(options: SupportOptions): Promise<Record<string, unknown>> {
@@ -60,7 +60,7 @@ export async function buildSupportBundle(options: SupportOptions): Promise<Recor
   };
 }
 
-/** Settings that are not as they come. Texts and lists may hold anything, so only their length is told. */
+/** Settings that differ from their defaults. Texts and lists may contain anything, so only their length is included. */
 function listChanged(settings: Settings, defaults: Settings): Record<string, Plain> {
   const changed: Record<string, Plain> = {};
   for (const [key, value] of flatten(settings)) {
@@ -88,7 +88,7 @@ async function listConversations(engine: Engine): Promise<object[]> {
   const { items } = await engine.listConversations({ limit: MAX_CONVERSATIONS });
   return items.map((row) => ({
     id: row.conversationId,
-    // The same key has the same number in every bundle of one archive, and none outside it.
+    // The same key has the same number in every bundle of one archive, and means nothing outside it.
     key: hash("sha256", `${homedir()}:${row.owner}:${row.sessionKey}`).slice(0, 8),
     messages: row.messages,
     shownMessages: row.shownMessages,

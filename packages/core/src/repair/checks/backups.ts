@@ -1,14 +1,14 @@
-/** Whether there is a backup, how old the newest is, and what killed programs left of copies. */
+/** Whether there is a backup, how old the newest is, and which unfinished copies killed programs left. */
 import { isServerAddress } from "../../model/address.ts";
 import { listBackups, listUnfinished } from "../backup.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
 const OLD_MS = 30 * 24 * 60 * 60_000;
-/** Somebody may be at work on a younger one. */
+/** A younger one may still be in progress. */
 const LEFT_MS = 60 * 60_000;
 
 export async function checkBackups(input: CheckInput): Promise<Finding[]> {
-  // Whoever runs a server may back it up there, which nobody here can see.
+  // The operator of a server may back it up there, which is not visible from here.
   const old = isServerAddress(input.databasePath) ? [] : findOld(input);
   return [...findUnfinished(input), ...old];
 }

@@ -1,4 +1,4 @@
-/** Compaction that is owed and does not get paid: tried again and again, waiting for a day, or owed by a conversation that has ended. */
+/** Compaction debt that does not get paid: retried repeatedly, waiting for a day, or of a conversation that has ended. */
 import type { Debt } from "../../store/folding.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 

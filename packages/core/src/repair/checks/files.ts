@@ -1,4 +1,4 @@
-/** Files in the folder of large files that no message names. A crash between writing a file and its row leaves one; nothing else should. */
+/** Files in the large-file folder that no message names. A crash between writing a file and its row leaves one; nothing else should. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { isServerAddress } from "../../model/address.ts";
@@ -6,11 +6,11 @@ import { filesDirBeside } from "../../settings/files-dir.ts";
 import { BlobFolder } from "../../store/blob-folder.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
-/** Younger ones may belong to a message that is being stored right now. */
+/** Younger ones may belong to a message that is being stored. */
 const MIN_AGE_MS = 60 * 60_000;
 
 export async function checkFiles({ engine, databasePath, filesDir, now }: CheckInput): Promise<Finding[]> {
-  // What a server's archive does not name in a folder of this machine was never its own.
+  // Files in a folder of this machine that a server's archive does not name were never its own.
   if (isServerAddress(databasePath) || hasNeighbour(databasePath, filesDir)) return [];
   const named = new Set(await engine.listBlobs());
   const isOld = (path: string): boolean => {
@@ -31,9 +31,8 @@ export async function checkFiles({ engine, databasePath, filesDir, now }: CheckI
 }
 
 /**
- * Whether another archive may use the same folder, which only somebody can have arranged: what this one does not name may be another's
- * then, so nothing is said of it. Told by names alone, because opening a database that this process uses and closing it again would end its
- * locks.
+ * Whether another archive may use the same folder, which only a person can have arranged: unnamed files may then belong to the other one,
+ * so nothing is reported. Decided by names alone, because opening and closing a database that this process uses would release its locks.
  */
 function hasNeighbour(databasePath: string, filesDir: string): boolean {
   if (resolve(filesDir) === filesDirBeside(resolve(databasePath))) return false;

@@ -1,4 +1,4 @@
-/** Guards that are open: models that are not called right now, and why. */
+/** Open guards: models that are not called right now, and why. */
 import type { CheckInput, Finding } from "../finding.ts";
 
 export async function checkGuards({ engine }: CheckInput): Promise<Finding[]> {

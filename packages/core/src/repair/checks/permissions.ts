@@ -1,4 +1,6 @@
-/** Whether anybody else on the machine can read the archive: database, large files, waiting turns and backups belong to their owner alone. */
+/**
+ * Whether anybody else on the machine can read the archive: only its owner may read the database, large files, waiting turns and backups.
+ */
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isServerAddress } from "../../model/address.ts";
@@ -10,10 +12,10 @@ import type { CheckInput, Finding } from "../finding.ts";
 const OTHERS = 0o077;
 
 export async function checkPermissions({ databasePath, filesDir }: CheckInput): Promise<Finding[]> {
-  // Windows keeps a profile private by its own means; modes say nothing there.
+  // Windows keeps a profile private by other means; modes say nothing there.
   if (process.platform === "win32") return [];
   const spool = join(dirname(nameLocally(databasePath)), "lcm-spool");
-  // Of an archive on a server, this machine has only what waits for it and what was copied from it.
+  // Of an archive on a server, this machine has only waiting turns and copies.
   const own = isServerAddress(databasePath)
     ? []
     : [databasePath, `${databasePath}-wal`, `${databasePath}-shm`, filesDir, ...listBelow(filesDir)];

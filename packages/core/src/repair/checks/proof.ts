@@ -1,4 +1,4 @@
-/** What `verify` finds: messages, chain, gaps, event ids, cover, graph and large files. The index has a check of its own. */
+/** What `verify` finds: messages, chain, gaps, event ids, cover, graph and large files. The index has a separate check. */
 import { isServerAddress } from "../../model/address.ts";
 import type { NextStep } from "../../model/next-step.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -9,7 +9,7 @@ import type { CheckInput, Finding } from "../finding.ts";
 export async function checkProof({ verify, databasePath, engine }: CheckInput): Promise<Finding[]> {
   const problems = (await verify()).problems.filter(({ code }) => code !== "index");
   const backup = listBackups(databasePath)[0]?.path ?? null;
-  // What is on a server is not replaced by a file.
+  // An archive on a server is not replaced by a file.
   const isReplaced = backup !== null && !isServerAddress(databasePath);
   const restore: NextStep | null = isReplaced ? { kind: "restore", backup } : null;
   const broken = await listBrokenSummaries(engine, problems);
@@ -25,11 +25,11 @@ export async function checkProof({ verify, databasePath, engine }: CheckInput): 
   });
 }
 
-/** What can be wrong with a summary: it is made from messages, which are whole, and can be made again. */
+/** Problems of a summary: it is made from messages, which are intact, and can be remade. */
 const GRAPH_CODES: ReadonlySet<string> = new Set(["graph", "cover", "altered", "seal"]);
 const DROP: NextStep = { kind: "drop_summaries" };
 
-/** The summaries that do not prove, by conversation. */
+/** The summaries that do not verify, by conversation. */
 export async function listBrokenSummaries(
   engine: Engine,
   problems: readonly Problem[],

@@ -1,4 +1,4 @@
-/** Whether search can be trusted. The index can always be built anew; no message depends on it. */
+/** Whether search can be trusted. The index can always be rebuilt; no message depends on it. */
 import type { CheckInput, Finding } from "../finding.ts";
 
 export async function checkIndex({ verify }: CheckInput): Promise<Finding[]> {

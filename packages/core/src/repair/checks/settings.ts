@@ -1,4 +1,4 @@
-/** Settings that are allowed one by one but cannot work, together or in this place. */
+/** Settings that are valid individually but cannot work together or in this place. */
 import { resolve, sep } from "node:path";
 import { openVault } from "../../ingest/vault.ts";
 import { isServerAddress } from "../../model/address.ts";
@@ -31,7 +31,7 @@ export async function checkSettings({
   return findings;
 }
 
-/** Values that are to be sealed need a key that is there. */
+/** Sealing values needs an existing key. */
 function findKeyProblem(settings: Settings): Finding | null {
   const { redactPatterns, redactedValues } = settings;
   if (redactPatterns.length === 0 || redactedValues === "drop") return null;

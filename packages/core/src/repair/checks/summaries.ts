@@ -1,6 +1,6 @@
 /**
- * Summaries that say less than they should: written without a model because none could be had, cut off by another program, empty, full of
- * a model's reasoning, no shorter than what they stand for, or older than what lies below them.
+ * Summaries that say less than they should: written without a model because none was available, truncated by another program, empty, full
+ * of a model's reasoning, no shorter than what they represent, or older than what is below them.
  */
 import type { Settings } from "../../settings/settings.ts";
 import { estimateTextTokens } from "../../text/tokens.ts";
@@ -15,7 +15,7 @@ const PAGE = 256;
 const TAIL_CHARS = 80;
 const TRUNCATED = /\[Truncated (?:from [\d,.]+ tokens|for context management)[^\]]*\]/;
 const TRUNCATED_FIRST = new RegExp(`^${TRUNCATED.source}`);
-/** What a prompt costs besides its sources. */
+/** The cost of a prompt besides its sources. */
 const PROMPT_TOKENS = 700;
 
 export async function checkSummaries(input: CheckInput): Promise<Finding[]> {
@@ -71,7 +71,7 @@ const SAYS: Readonly<Record<Damage, string>> = {
   stale: "is older than its sources",
 };
 
-/** What is wrong with it, said behind its name. */
+/** What is wrong with it, as words to follow its name. */
 export const describeDamage = (damage: Damage): string => SAYS[damage];
 
 function toFinding(summary: DoubtfulSummary, damage: Damage, input: CheckInput): Finding {
@@ -87,7 +87,7 @@ function toFinding(summary: DoubtfulSummary, damage: Damage, input: CheckInput):
   };
 }
 
-/** What one call for a summary of this size costs, roughly. `tokens` are those of its present text. */
+/** The approximate cost of one call for a summary of this size. `tokens` are those of its present text. */
 export function estimateCost(
   { depth, sourceTokens, tokens }: { depth: number; sourceTokens: number; tokens: number },
   settings: Pick<Settings, "leafTargetTokens" | "condensedTargetTokens">,

@@ -1,8 +1,8 @@
-/** Whether the program that runs has what the archive needs: the schema, a SQLite that can delete from the index, and zstd. */
+/** Whether the running program has what the archive needs: the schema, a SQLite that can delete from the index, and zstd. */
 import * as zlib from "node:zlib";
 import type { CheckInput, Finding } from "../finding.ts";
 
-/** Contentless index tables with deletion came with this one. */
+/** The first version with deletion from contentless index tables. */
 const MIN_SQLITE = [3, 43] as const;
 
 export async function checkVersions({ engine }: CheckInput): Promise<Finding[]> {

@@ -1,4 +1,4 @@
-/** Work that was begun and waits: turns in the spool that the database has not taken, and a removal whose last step is missing. */
+/** Unfinished work: turns in the spool that are not in the database yet, and a removal whose last step is missing. */
 import type { CheckInput, Finding } from "../finding.ts";
 import { listSpooledTurns } from "../spooled-turns.ts";
 
