@@ -1,4 +1,4 @@
-/** The tools an agent gets, and the few lines that teach it when to use which. */
+/** The tools an agent gets, and the few lines that say when to use which. */
 import { describeTool } from "./lcm-describe.ts";
 import { expandQueryTool } from "./lcm-expand-query.ts";
 import { isSubagentKey } from "../settings/session-patterns.ts";
@@ -13,7 +13,7 @@ export const MAIN_TOOLS: readonly ToolDefinition[] = [grepTool, describeTool, ex
 /** For a sub-agent that was given a grant. */
 export const SUBAGENT_TOOLS: readonly ToolDefinition[] = [expandTool];
 
-/** The tools of a session: a sub-agent never gets one that could send another sub-agent. */
+/** The tools of a session: a sub-agent never gets one that could start another sub-agent. */
 export function toolsFor(sessionKey: string): readonly ToolDefinition[] {
   return isSubagentKey(sessionKey) ? SUBAGENT_TOOLS : MAIN_TOOLS;
 }

@@ -8,7 +8,7 @@ interface Params extends Omit<DescribeRequest, "session" | "owner" | "delegated"
   readonly expandFileMaxBytes?: number;
 }
 
-/** A list of ids longer than this is shown by its ends. */
+/** A longer list of ids is shown by its ends. */
 const MAX_IDS = 12;
 
 export const describeTool: ToolDefinition = {

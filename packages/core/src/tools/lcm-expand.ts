@@ -1,6 +1,6 @@
 /**
- * `lcm_expand`: from summaries to their words. In a host's session only for sub-agents that hold a grant, since the answer may be long; a
- * door without sessions gives it to every caller.
+ * `lcm_expand`: from summaries to their original words. In a host's session only for sub-agents with a grant, since the result may be long;
+ * a door without sessions gives it to every caller.
  */
 import { TOOL_WORDS } from "./tool-words.ts";
 import { wordStep } from "../model/next-step.ts";

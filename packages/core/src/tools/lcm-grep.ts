@@ -7,7 +7,7 @@ import type { ToolDefinition } from "./tool.ts";
 
 type Params = Omit<GrepRequest, "session" | "owner" | "delegated" | "signal" | "timeoutMs">;
 
-/** Longest text a search gives a model. */
+/** Longest text that a search returns to a model. */
 const MAX_CHARS = 40_000;
 
 export const grepTool: ToolDefinition = {
@@ -68,7 +68,7 @@ function fitLines(lines: readonly string[]): readonly string[] {
 
 const clip = (text: string): string => (text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
-/** Agent and session, where more than one agent can be meant. */
+/** Agent and session, if there may be more than one agent. */
 const nameOrigin = ({ agent, sessionId }: FoundConversation): string =>
   agent === null ? "" : ` ${agent} session=${sessionId}`;
 

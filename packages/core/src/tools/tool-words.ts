@@ -1,4 +1,4 @@
-/** The next step as an agent takes it: with the tools it has. What only a person can do is said as something to tell the user. */
+/** The next step in an agent's terms: the tools it has. What only a person can do is worded as something to tell the user. */
 import { LIBRARY_WORDS, type StepWords } from "../model/next-step.ts";
 
 export const TOOL_WORDS: StepWords = {

@@ -1,13 +1,13 @@
 /**
- * What a tool is, for any host: a name, a description, a JSON Schema, and a function that gives compact text for the model and the same
- * as structured details. Who asks comes from the host's context, never from the arguments: a session of that host, or an owner where the
- * door knows no session.
+ * What a tool is, for any host: a name, a description, a JSON Schema, and a function that returns compact text for the model and the same
+ * as structured details. The caller comes from the host's context, never from the arguments: a session of that host, or an owner if the
+ * door has no sessions.
  */
 import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import type { Caller } from "../recall/reach.ts";
 
-/** A session of a host, or an owner, who sees all of its conversations. One is always named: nobody becomes the operator by omission. */
+/** A session of a host, or an owner, who sees all of its conversations. One is always required: nobody becomes the operator by omission. */
 export type ToolCaller =
   | { readonly session: NonNullable<Caller["session"]> }
   | { readonly owner: string | undefined };
@@ -15,7 +15,7 @@ export type ToolCaller =
 export type ToolContext = ToolCaller & {
   readonly engine: Pick<Engine, "grep" | "describe" | "expand" | "ask">;
   readonly signal?: AbortSignal;
-  /** How times are written; UTC when absent. */
+  /** The time zone of times; UTC if absent. */
   readonly timeZone?: string;
 };
 
@@ -57,19 +57,19 @@ export const SCOPE_PROPERTIES = {
   allConversations: { type: "boolean", description: "all your conversations, not only this session's" },
 } as const satisfies ToolSchema["properties"];
 
-/** Narrows to where conversations come from; it looks in all of yours. */
+/** Filters by the origin of conversations, among all of the caller's. */
 export const ORIGIN_PROPERTIES = {
   project: { type: "string", description: "absolute path" },
   agent: { type: "string", description: "such as codex" },
   exceptSession: { type: "string" },
 } as const satisfies ToolSchema["properties"];
 
-/** Who asks, as the engine takes it. */
+/** The caller, in the engine's terms. */
 export function callerOf(context: ToolContext): Caller {
   return "session" in context ? { session: context.session } : { owner: context.owner };
 }
 
-/** Checks arguments against the schema; models send wrong ones, and the answer should teach. Null counts as absent. */
+/** Checks arguments against the schema; models send wrong ones, and the error should teach. Null counts as absent. */
 export function readParams<T>(tool: NamedSchema, params: unknown): T {
   const given = (params ?? {}) as Record<string, unknown>;
   if (typeof given !== "object" || Array.isArray(given))
@@ -116,7 +116,7 @@ function refuse(name: string, why: string, schema: ToolSchema): EngineError {
   });
 }
 
-/** `2026-03-01 09:30`, in the zone of the user. */
+/** `2026-03-01 09:30`, in the user's zone. */
 export function formatTime(time: number, timeZone = "UTC"): string {
   return new Date(time).toLocaleString("sv-SE", { timeZone }).slice(0, 16);
 }
