@@ -1,4 +1,4 @@
-/** Numbers one after the other in a typed array that grows: a plain array of tens of thousands would be copied again and again as it grows. */
+/** Appends numbers to a typed array that grows: a plain array of tens of thousands would be copied repeatedly as it grows. */
 
 type NumberArray = Uint32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
 
@@ -22,7 +22,7 @@ export class NumberWriter<Numbers extends NumberArray> {
     this.#numbers[this.#length++] = number;
   }
 
-  /** A copy of what was written, of its very size. Begins again, with the room that was needed. */
+  /** A copy of exactly what was written. Then starts over, keeping the capacity. */
   finish(): Numbers {
     const written = this.#numbers.slice(0, this.#length) as Numbers;
     this.#length = 0;

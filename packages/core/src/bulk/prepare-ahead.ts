@@ -1,6 +1,6 @@
 /**
  * An import that uses two processors: while the engine's thread writes one batch, this thread parses, counts, analyses and compresses the
- * next. Redaction is the engine's own, so with patterns set the engine prepares everything itself.
+ * next. Only the engine redacts, so with patterns set the engine prepares everything itself.
  */
 
 import { prepareMessage } from "../ingest/prepare.ts";
@@ -16,13 +16,13 @@ import type { PackedPrepared } from "./prepared-batch.ts";
 export type PrepareAhead = () => BatchPreparer;
 
 export interface BatchPreparer {
-  /** Prepares the next message of the batch; `parsed` is what its bytes say, where they are a JSON object. */
+  /** Prepares the next message of the batch; `parsed` is its parsed bytes, if they are a JSON object. */
   add(message: Arrival & { readonly bytes: Uint8Array }, parsed?: JsonObject): void;
-  /** The batch; its messages lie in `arrivals`, which is handed over with it. */
+  /** The batch; its messages are in `arrivals`, which is transferred with it. */
   finish(arrivals: Uint8Array<ArrayBuffer>): PackedPrepared;
 }
 
-/** Prepares batches on the calling thread; undefined where the engine must do it. Of use only with an engine behind a thread. */
+/** Prepares batches on the calling thread; undefined if the engine must do it. Useful only with an engine in a thread. */
 export function createPreparer(settings: Settings): PrepareAhead | undefined {
   if (settings.redactPatterns.length > 0) return undefined;
   const { largeFileThresholdTokens } = settings;

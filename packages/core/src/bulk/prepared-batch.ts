@@ -1,7 +1,7 @@
 /**
- * Prepared messages on their way to another thread, in columns: all bytes and terms in one block, which is handed over instead of copied,
- * all numbers in one array. An object per message would cost both threads more than storing it, and what is kept out of the heap until a
- * batch is full need not be looked through by the garbage collector meanwhile.
+ * Prepared messages for another thread, in columns: all bytes and terms in one block, which is transferred instead of copied, all numbers
+ * in one array. An object per message would cost both threads more than storing it, and data outside the heap is not scanned by the garbage
+ * collector while a batch fills up.
  *
  * Invariant: unpacking gives what was packed, field by field.
  */
@@ -13,7 +13,7 @@ import type { PreparedMessage, PreparedPart } from "../store/store.ts";
 import { numberSink } from "../text/index.ts";
 import type { IndexTerms, SpelledSink } from "../text/index.ts";
 
-/** What most messages have none of. */
+/** Fields that most messages do not have. */
 type Rare = Pick<PreparedMessage, "redaction" | "payloads" | "calibration" | "cacheUsage">;
 
 export interface PackedPrepared {
@@ -23,30 +23,30 @@ export interface PackedPrepared {
   readonly roles: readonly string[];
   readonly parts: {
     readonly types: readonly PreparedPart["type"][];
-    /** At and length of each. */
+    /** Offset and length of each. */
     readonly ranges: Float64Array<ArrayBuffer>;
     readonly toolCallIds: readonly PreparedPart["toolCallId"][];
     readonly toolNames: readonly PreparedPart["toolName"][];
   };
   readonly spelled: PackedSpelled;
   readonly rare: readonly (Rare | null)[];
-  /** The block in which the arrival bytes of the messages lie, handed over as well. */
+  /** The block with the arrival bytes of the messages, transferred as well. */
   readonly arrivals: Uint8Array<ArrayBuffer>;
 }
 
 /** The spelled words of all messages, and those of each message by number. */
 interface PackedSpelled {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Where each word ends, its separator included, and the next begins; a 0 first. */
+  /** The offset at which each word ends, its separator included, and the next begins; a 0 first. */
   readonly ends: Uint32Array<ArrayBuffer>;
-  /** The words of all messages, one message after the other, counted from 1; {@link OPAQUE} for what no word tells. */
+  /** The words of all messages, one message after the other, counted from 1; {@link OPAQUE} for opaque content. */
   readonly numbers: Uint32Array<ArrayBuffer>;
 }
 
 const OPAQUE = 0;
 const SEPARATOR = 0x0a;
 
-/** What is in `numbers`. Lengths are those of the pieces in the block, in the order in which they stand there. */
+/** The layout of `numbers`. Lengths are those of the pieces in the block, in their order there. */
 const COLUMNS = {
   tokens: 0,
   createdAt: 1,
@@ -63,7 +63,7 @@ const COLUMNS = {
   isDated: 12,
 } as const;
 const WIDTH = Object.keys(COLUMNS).length;
-/** Instead of a length: the body is the arrival, which travels anyway. */
+/** Instead of a length: the body is the arrival, which is transferred anyway. */
 const AS_ARRIVED = -1;
 
 const FIRST_BYTES = 512 * 1024;
@@ -71,7 +71,7 @@ const FIRST_SPELLED_BYTES = 32 * 1024;
 const FIRST_MESSAGES = 256;
 const FIRST_NUMBERS = 32 * 1024;
 
-/** Takes the messages of one batch after the other; what one batch needed in memory serves the next. */
+/** Packs one batch after the other, reusing its memory. */
 export class PreparedPacker {
   readonly #bytes = new ByteWriter(FIRST_BYTES);
   readonly #numbers = new NumberWriter(Float64Array, FIRST_MESSAGES * WIDTH);
@@ -83,7 +83,7 @@ export class PreparedPacker {
   readonly #spelled = new SpelledNumbers();
   #rare: (Rare | null)[] = [];
 
-  /** Terms are analysed here: the thread that stores is to be spared that. */
+  /** Terms are analysed here, to spare the storing thread. */
   add(message: PreparedMessage): void {
     const { parts, encoding } = message;
     const [bytes, numbers] = [this.#bytes, this.#numbers];
@@ -115,7 +115,7 @@ export class PreparedPacker {
     this.#rare.push(pickRare(message));
   }
 
-  /** The batch, whose arrival bytes lie in `arrivals` and nothing else does; what is added from now on belongs to the next. */
+  /** The batch, whose arrival bytes are all that is in `arrivals`; what is added from now on belongs to the next. */
   finish(arrivals: Uint8Array<ArrayBuffer>): PackedPrepared {
     const packed = {
       block: this.#bytes.release(),
@@ -136,11 +136,11 @@ export class PreparedPacker {
   }
 }
 
-/** The spelled words of a batch, numbered: texts repeat their words, so that each travels once. */
+/** The spelled words of a batch, numbered: texts repeat their words, so each is transferred once. */
 class SpelledNumbers implements SpelledSink {
   number = 0;
   batch = numberSink();
-  /** A word may stand there twice, written in different ways. */
+  /** A word may be in it twice, written in different ways. */
   readonly #bytes = new ByteWriter(FIRST_SPELLED_BYTES);
   readonly #ends = new NumberWriter(Uint32Array, FIRST_NUMBERS);
   readonly #numbers = new NumberWriter(Uint32Array, FIRST_NUMBERS);
@@ -149,7 +149,7 @@ class SpelledNumbers implements SpelledSink {
     this.#ends.write(0);
   }
 
-  /** What comes now are the words of another message. */
+  /** The next words belong to another message. */
   nextMessage(): this {
     this.number = numberSink();
     return this;
@@ -190,12 +190,12 @@ class SpelledNumbers implements SpelledSink {
 function pickRare({ redaction, payloads, calibration, cacheUsage }: PreparedMessage): Rare | null {
   const isPlain = redaction === null && payloads.length === 0 && calibration === null && cacheUsage === null;
   if (isPlain) return null;
-  // What was cut out may lie in the arrival, whose bytes need not outlive this call.
+  // Cut payloads may be in the arrival, whose bytes need not outlive this call.
   const kept = payloads.map((payload) => ({ ...payload, content: Buffer.from(payload.content) }));
   return { redaction, payloads: kept, calibration, cacheUsage };
 }
 
-/** The buffers that may be handed over. */
+/** The buffers that may be transferred. */
 export function listBuffers({ block, numbers, parts, spelled, arrivals }: PackedPrepared): ArrayBuffer[] {
   const ofSpelled = [spelled.bytes.buffer, spelled.ends.buffer, spelled.numbers.buffer];
   return [block.buffer, numbers.buffer, parts.ranges.buffer, arrivals.buffer, ...ofSpelled];
@@ -204,20 +204,20 @@ export function listBuffers({ block, numbers, parts, spelled, arrivals }: Packed
 const NOTHING_RARE: Rare = { redaction: null, payloads: [], calibration: null, cacheUsage: null };
 
 /**
- * The messages of a batch, each made when it is asked for: all at once would outlive the garbage collector's short rounds, and be copied in
- * each of them.
+ * The messages of a batch, each made on request: all at once would survive the garbage collector's short rounds, and be copied in each of
+ * them.
  *
- * Invariant: what was read of a batch stays as it is until every message, and the batch itself, has been released.
+ * Invariant: what was read of a batch stays valid until every message, and the batch itself, has been released.
  */
 export class PreparedBatch {
   readonly #packed: PackedPrepared;
   readonly #bodies: readonly Uint8Array[];
   readonly #spelled: SpelledWords;
-  /** Where the pieces of each message begin in the block, and how many parts and spelled words come before it; one more at the end. */
+  /** Where the pieces of each message begin in the block, and how many parts and spelled words precede it; one more at the end. */
   readonly #starts: Uint32Array;
   readonly #partsBefore: Uint32Array;
   readonly #spelledBefore: Uint32Array;
-  /** Of the messages and the batch: how many are not released yet. */
+  /** How many of the messages and the batch are not released yet. */
   #held: number;
 
   /** `bodies` are the arrival bytes of the same messages. */
@@ -284,8 +284,8 @@ export class PreparedBatch {
   }
 
   /**
-   * Says, once for each message and once for the batch, that nothing of it will be read any more. The last one gives the memory back: to the
-   * garbage collector a batch is a few small objects, so that it would let many pile up, and then look through the whole heap for them.
+   * Called once for each message and once for the batch when nothing of it will be read any more. The last call frees the memory: to the
+   * garbage collector a batch is a few small objects, so it would let many pile up, and then scan the whole heap for them.
    */
   release(): void {
     this.#held -= 1;
@@ -300,7 +300,7 @@ export class PreparedBatch {
         this.#spelledBefore[index] as number,
         this.#spelledBefore[index + 1] as number,
       );
-    // They stand last.
+    // They are last.
     const end = this.#starts[index + 1] as number;
     const identsAt = end - this.#number(index, COLUMNS.identsLength);
     const wordsAt = identsAt - this.#number(index, COLUMNS.wordsLength);
@@ -317,10 +317,10 @@ export class PreparedBatch {
   }
 }
 
-/** The spelled words of a batch, handed to a sink at most once each. */
+/** The spelled words of a batch, each passed to a sink at most once. */
 class SpelledWords {
   readonly #packed: PackedSpelled;
-  /** The last sink that was given the word, by number. */
+  /** The number of the last sink that was given the word. */
   readonly #givenTo: Int32Array;
 
   constructor(packed: PackedSpelled) {
@@ -328,7 +328,7 @@ class SpelledWords {
     this.#givenTo = new Int32Array(packed.ends.length);
   }
 
-  /** Gives the words of one message: those between two places in the list of numbers. */
+  /** Passes on the words of one message: those between two places in the list of numbers. */
   give(sink: SpelledSink, from: number, to: number): void {
     const { bytes, ends, numbers } = this.#packed;
     const givenTo = this.#givenTo;
