@@ -1,14 +1,14 @@
-/** What changed between two texts, line by line, for people. Pure. */
+/** Differences between two texts, line by line, for people. Pure. */
 
 export interface DiffLine {
   readonly kind: "same" | "gone" | "new";
   readonly text: string;
 }
 
-/** Pairs of lines that are compared at most: beyond it the middle of a text counts as replaced. */
+/** Maximum number of line pairs that are compared: beyond it the middle of a text counts as replaced. */
 const MAX_PAIRS = 1_000_000;
 
-/** The shortest way from one text to the other, by the most lines they have in common. */
+/** The shortest edit from one text to the other, by the most common lines. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [a, b] = [before.split("\n"), after.split("\n")];
   const shorter = Math.min(a.length, b.length);
@@ -57,7 +57,7 @@ function countCommon(a: readonly string[], b: readonly string[]): number[][] {
   return common;
 }
 
-/** Changed lines with one line around them; `…` stands for what is the same. */
+/** Changed lines with one line of context; `…` replaces unchanged ones. */
 export function renderDiff(
   lines: readonly DiffLine[],
   paint: { readonly gone: (text: string) => string; readonly new: (text: string) => string },

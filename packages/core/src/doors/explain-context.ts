@@ -1,4 +1,7 @@
-/** What was chosen for a context, in the words that every door shows: the ids of a piece, why it is there, and which providers accept the whole. Pure. */
+/**
+ * What was chosen for a context, in the words that every door shows: the ids of a piece, why it is there, and which providers accept the
+ * whole. Pure.
+ */
 import { must } from "../model/errors.ts";
 import type { AssembledContext, ExplainedItem } from "../assemble/assemble.ts";
 import type { Provider } from "../assemble/grammars.ts";
@@ -18,11 +21,11 @@ export function describeGrammars({ grammars }: AssembledContext): GrammarVerdict
   });
 }
 
-/** A range is named by its ends, as far as they are known; of everything else there is one id. */
+/** A range is named by its ends, as far as known; everything else has one id. */
 export const describeIds = ({ kind, ids }: ExplainedItem): string =>
   kind === "range" ? ids.join("…") || "–" : (ids[0] ?? "–");
 
-/** A stub is known by its role like a message; that it is cut short must be seen. */
+/** A stub has a role like a message; it must be visible that it is cut. */
 export const describeReason = ({ kind, reason }: ExplainedItem): string =>
   kind === "stub" ? `cut short: ${reason}` : reason;
 

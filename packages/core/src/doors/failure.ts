@@ -1,6 +1,6 @@
 /**
- * From any error to what the program says and the status it ends with. Operating errors carry their code; a wrong command line is
- * `usage`; everything else is a bug and is said to be one.
+ * Converts any error to the program's message and exit status. Operating errors have their code; a wrong command line is `usage`;
+ * everything else is a bug and is reported as one.
  */
 import { EngineError, ERROR_CODES, hintFor } from "../model/errors.ts";
 import type { ErrorCode } from "../model/errors.ts";
@@ -13,7 +13,7 @@ export interface Failure {
   readonly exit: number;
 }
 
-/** What shells expect of a program that Ctrl-C ended. */
+/** The exit status that shells expect after Ctrl-C. */
 export const EXIT_CANCELLED = 130;
 
 export function describeFailure(error: unknown): Failure {

@@ -1,6 +1,6 @@
 /**
- * Numbers, sizes, times and stored text as people read them. Pure. Stored text is never trusted: what could move the cursor, change
- * colours or reverse the reading direction is made visible before it reaches a terminal.
+ * Numbers, sizes, times and stored text in readable form. Pure. Stored text is never trusted: characters that could move the cursor, change
+ * colours or reverse the reading direction are made visible before they reach a terminal.
  */
 
 export function formatCount(count: number): string {
@@ -46,7 +46,7 @@ export function formatTime(ms: number | null, timezone: string): string {
   if (ms === null) return "–";
   let formatter = formatters.get(timezone);
   if (formatter === undefined) {
-    // Swedish writes dates as ISO does.
+    // Swedish formats dates like ISO.
     formatter = new Intl.DateTimeFormat("sv-SE", {
       timeZone: timezone,
       dateStyle: "short",
@@ -57,7 +57,7 @@ export function formatTime(ms: number | null, timezone: string): string {
   return formatter.format(ms);
 }
 
-/** From when to when: the day and both times, or both days. */
+/** A period: the day and both times, or both days. */
 export function formatSpan(earliest: number | null, latest: number | null, timezone: string): string {
   const [from, to] = [formatTime(earliest, timezone), formatTime(latest, timezone)];
   if (from === to) return from;
@@ -67,7 +67,7 @@ export function formatSpan(earliest: number | null, latest: number | null, timez
   return `${fromDay} – ${isSameYear ? toDay.slice(5) : toDay}`;
 }
 
-/** `12 %`; a share that is not nothing is never shown as nothing. */
+/** `12 %`; a nonzero share is never shown as zero. */
 export function formatShare(part: number, whole: number): string {
   const percent = whole <= 0 ? 0 : (100 * part) / whole;
   return percent > 0 && percent < 1 ? "<1 %" : `${Math.round(percent)} %`;

@@ -1,4 +1,6 @@
-/** What people read of a conversation beside its heading: project, agent, branch. Ids come last, and where room is short they go first. */
+/**
+ * What people read about a conversation besides its heading: project, agent, branch. Ids come last, and are dropped first if room is short.
+ */
 import { basename } from "node:path";
 import type { Origin } from "../model/origin.ts";
 import { toOneLine } from "./format.ts";

@@ -1,7 +1,6 @@
 /**
- * What the programs in front of the engine share (command line, terminal, web, plugin), so that none writes it again: files that survive
- * a crash, words and numbers as people read and type them, and reports that more than one of them shows. It prints nothing, and it is
- * quick to load.
+ * What the programs in front of the engine share (command line, terminal, web, plugin): files that survive a crash, words and numbers as
+ * people read and type them, and reports that more than one of them shows. It prints nothing and loads quickly.
  */
 
 // Files

@@ -1,4 +1,4 @@
-/** What a server for this machine alone needs: its address, a secret that cannot be guessed by the time an answer takes, and its end. */
+/** What a local-only server needs: its address, a secret comparison that leaks nothing through timing, and shutdown. */
 import { hash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import type { AddressInfo, Server } from "node:net";
@@ -6,7 +6,7 @@ import { EngineError } from "../model/errors.ts";
 
 export const LOOPBACK = "127.0.0.1";
 
-/** The port it listens on; 0 takes any that is free. */
+/** Returns the port it listens on; 0 takes any free one. */
 export function listenOnLoopback(server: Server, port: number, hint: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
@@ -17,12 +17,12 @@ export function listenOnLoopback(server: Server, port: number, hint: string): Pr
   });
 }
 
-/** Compares in the same time whatever the difference is. */
+/** Compares in constant time. */
 export function isSameSecret(given: string, wanted: string): boolean {
   return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", wanted, "buffer"));
 }
 
-/** Ctrl-C, or a polite request of the system. */
+/** Ctrl-C, or SIGTERM. */
 export async function waitForInterrupt(): Promise<void> {
   await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((name) => once(process, name)));
 }

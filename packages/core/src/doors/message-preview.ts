@@ -1,10 +1,10 @@
-/** A message in few words: its beginning on one line, and what its parts are. Pure. */
+/** A short form of a message: its beginning on one line, and the kinds of its parts. Pure. */
 import type { MessageView, PartView } from "../model/message.ts";
 import type { MessageBody } from "../store/store.ts";
 
 const PREVIEW_CHARS = 160;
 
-/** The first words of a message; what carries no text is named, and a line that is no message is shown as it stands. */
+/** The first words of a message; parts without text are named, and a line that is not a message is shown as it is. */
 export function previewOf({
   view,
   bytes,
@@ -12,7 +12,7 @@ export function previewOf({
   if (view.parts.length === 0)
     return toPreview(Buffer.from(bytes.subarray(0, 4 * PREVIEW_CHARS)).toString("utf8"));
   const pieces = view.parts.map((part) => {
-    // Only the beginning is shown; what is long may be very long.
+    // Only the beginning is shown; the text may be very long.
     const text = part.text.slice(0, 20 * PREVIEW_CHARS);
     if (part.type === "text") return text;
     if (part.type === "tool_call") return `→ ${part.toolName ?? "tool"} ${dropName(text, part.toolName)}`;

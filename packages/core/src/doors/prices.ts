@@ -1,6 +1,6 @@
 /**
- * What models cost, as a file of the user says: each price with where it is from and when it was read. The program ships no prices, because they
- * change; a price without a source and a date is refused.
+ * Prices of models, from the user's file: each with its source and the date it was read. The program ships no prices, because they change;
+ * a price without a source and a date is refused.
  */
 import { readFile } from "node:fs/promises";
 import type { AgentFigures } from "../engine/stats.ts";
@@ -14,7 +14,7 @@ export interface Price {
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** Where it is written. */
+  /** Where the price is published. */
   readonly source: string;
   /** When it was read there: 2026-11-16. */
   readonly date: string;
@@ -22,11 +22,11 @@ export interface Price {
 
 export interface Prices {
   readonly currency: string;
-  /** By the name of a model, or the beginning of names. */
+  /** By model name, or by prefix of names. */
   readonly models: Readonly<Record<string, Price>>;
 }
 
-/** What tokens cost, by the prices of a file. */
+/** The cost of tokens, by the prices of a file. */
 export interface Cost {
   readonly currency: string;
   readonly total: number;
@@ -49,7 +49,7 @@ export async function readPrices(path: string): Promise<Prices> {
   return parsePrices(text, path);
 }
 
-/** The cost of what each model used, with the sources of the prices that were used for it. */
+/** The cost of each model's use, with the sources of the prices. */
 export function sumCost(
   groups: readonly (PricedTokens & { readonly key: string | null })[],
   prices: Prices,
@@ -110,7 +110,7 @@ const refuse = (path: string, cause: string): EngineError =>
     hint: "docs/figures.md shows such a file",
   });
 
-/** Null where the file has no price for the model. The longest name that fits counts; a provider before a slash is not part of it. */
+/** Null if the file has no price for the model. The longest matching name counts, without a provider before a slash. */
 function findPrice({ models }: Prices, model: string | null): Price | null {
   if (model === null) return null;
   const names = [model, model.slice(model.indexOf("/") + 1)];

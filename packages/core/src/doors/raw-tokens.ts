@@ -1,6 +1,6 @@
 /**
- * How many tokens a conversation would have without folding. Leaves know the tokens of the messages they were made from; whatever no
- * leaf stands for is in the context as it is.
+ * How many tokens a conversation would have without folding. Leaves record the tokens of the messages they were made from; messages that no
+ * leaf represents are in the context as they are.
  */
 import type { Engine } from "../engine/engine.ts";
 import type { SummaryGraph } from "../store/folding.ts";
@@ -18,13 +18,13 @@ export async function measureRaw(
 export function measureSaved({ nodes }: Pick<SummaryGraph, "nodes">): number {
   let savedTokens = 0;
   let coveredUpTo = Number.NEGATIVE_INFINITY;
-  // Each after those that lie above it.
+  // Each after those above it.
   const cover = nodes
     .filter(({ state }) => state === "cover")
     .sort((a, b) => a.startPosition - b.startPosition || b.depth - a.depth);
   for (const { kind, sourceTokens, tokens, endPosition } of cover) {
     if (kind === "leaf") savedTokens += sourceTokens;
-    // Inside one that lies above it, a summary is not part of the context.
+    // A summary below another one is not part of the context.
     if (endPosition <= coveredUpTo) continue;
     coveredUpTo = endPosition;
     savedTokens -= tokens;

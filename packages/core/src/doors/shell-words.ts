@@ -1,4 +1,4 @@
-/** The next step as a person at a shell takes it: a command that can be typed, or what to change on the command line. */
+/** The next step for a person at a shell: a command that can be typed, or what to change on the command line. */
 import type { StepWords } from "../model/next-step.ts";
 
 /** Lists with a command of another name. */

@@ -1,4 +1,4 @@
-/** What models have cost and how far away the caps are, as every door shows it. */
+/** Model usage and remaining caps, as every door shows them. */
 import { sumWindow } from "../summarize/guards.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Settings } from "../settings/settings.ts";

@@ -1,11 +1,11 @@
 /**
- * The summary graph as lines of a tree: each summary above its sources, oldest first. A summary may be a source of two others (of the
- * fold and of a stand-in); it is drawn once, and the other one says how many of its sources are drawn above it.
+ * The summary graph as lines of a tree: each summary above its sources, oldest first. A summary may be a source of two others (of the fold
+ * and of a stand-in); it is drawn once, and the other one says how many of its sources are drawn above it.
  */
 import type { Engine } from "../engine/engine.ts";
 import type { SummaryNode } from "../store/folding.ts";
 
-/** What drawing needs to know of a summary. */
+/** What drawing needs of a summary. */
 export type TreeNode = Pick<
   SummaryNode,
   "summaryId" | "state" | "startPosition" | "depth" | "sourceIds" | "derivedIds"
@@ -17,9 +17,9 @@ export interface TreeLine<Node extends TreeNode = SummaryNode> {
   readonly node: Node;
   /** The branches drawn before the name. */
   readonly prefix: string;
-  /** How far below the top it stands. */
+  /** How far below the top it is. */
   readonly level: number;
-  /** How many of its sources are not below it, because they were drawn before. */
+  /** How many of its sources are not below it, because they were already drawn. */
   readonly sourcesAbove: number;
 }
 
@@ -49,8 +49,8 @@ export interface DrawOptions {
 }
 
 /**
- * From the named summary down. Without a name, first the fold itself, then what else was made: stand-ins and prepared summaries, and on
- * request those that were replaced.
+ * From the named summary down. Without a name, first the fold itself, then stand-ins and prepared summaries, and on request those that were
+ * replaced.
  */
 export function drawTree<Node extends TreeNode>(
   graph: Graph<Node>,

@@ -1,6 +1,6 @@
 /**
  * Points in time as people type them: a time ago, a word for a day, a date, or a time to the second. A day begins at its midnight in the
- * time zone of the settings, also on the days that have 23 or 25 hours.
+ * configured time zone, even on days with 23 or 25 hours.
  */
 import { findDay } from "../summarize/time-of-day.ts";
 import { usageError } from "./failure.ts";
@@ -9,7 +9,7 @@ import { formatTime } from "./format.ts";
 export interface TimeContext {
   readonly now: number;
   readonly timezone: string;
-  /** Named when the text cannot be read. */
+  /** Named if the text cannot be parsed. */
   readonly option: string;
 }
 
@@ -72,14 +72,14 @@ function readDate(text: string, timezone: string): number | null {
 
 const MOMENT = /^(\d{4}-\d\d-\d\d)[t ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(z|[+-]\d\d:\d\d)?$/;
 
-/** A time that names no zone is one of the settings' zone, as a date is. */
+/** A time without a zone is in the configured zone, like a date. */
 function readMoment(text: string, timezone: string): number | null {
   const [, day = "", clock = "", zone] = MOMENT.exec(text) ?? [];
   if (readDate(day, "UTC") === null) return null;
   const at = Date.parse(`${day}T${clock}${(zone ?? "z").toUpperCase()}`);
   if (!Number.isFinite(at)) return null;
   if (zone !== undefined) return at;
-  // Where the clock is changed between the two, the second look decides.
+  // If the clock changes between the two, the second lookup decides.
   return at - offsetOf(at - offsetOf(at, timezone), timezone);
 }
 

@@ -1,13 +1,13 @@
 /**
- * How many columns of a terminal a text takes, and fitting text into columns. Pure. Chinese, Japanese, Korean and emoji take two
- * columns, marks that combine with the letter before take none.
+ * How many terminal columns a text takes, and fitting text into columns. Pure. Chinese, Japanese, Korean and emoji take two columns,
+ * combining marks none.
  */
 
 import { stripVTControlCharacters } from "node:util";
 
 /**
- * Characters that take one column each, whatever stands beside them: Latin, Greek, Cyrillic, punctuation, arrows, lines and blocks. Most
- * texts have no others, and need not be taken apart.
+ * Characters that take one column each in any context: Latin, Greek, Cyrillic, punctuation, arrows, lines and blocks. Most texts have no
+ * others, and need not be segmented.
  */
 const SIMPLE =
   /^[\x20-\x7e\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u21ff\u2400-\u2426\u2500-\u25fc]*$/;
@@ -27,7 +27,7 @@ function graphemeWidth(grapheme: string): number {
   return WIDE.test(grapheme) ? 2 : 1;
 }
 
-/** Columns a text takes; the codes of colours take none. */
+/** Columns a text takes; colour codes take none. */
 export function displayWidth(text: string): number {
   if (SIMPLE.test(text)) return text.length;
   const visible = text.includes("\u001B") ? stripVTControlCharacters(text) : text;
@@ -37,7 +37,7 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/** The text, cut with an ellipsis when it takes more columns than there are. */
+/** The text, cut with an ellipsis if it is too wide. */
 export function truncateToWidth(text: string, columns: number): string {
   if (SIMPLE.test(text))
     return text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1)).trimEnd()}…`;
@@ -52,7 +52,7 @@ export function truncateToWidth(text: string, columns: number): string {
   return `${kept.trimEnd()}…`;
 }
 
-/** Breaks a text into lines of at most so many columns, at spaces where there are any. Spaces it begins with are kept. */
+/** Breaks a text into lines of at most this many columns, at spaces if there are any. Leading spaces are kept. */
 export function wrapToWidth(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line: string | null = null;
