@@ -1,17 +1,17 @@
 /**
- * Which threshold holds for a turn: the general settings, or the most specific rule of `contextThresholdOverrides` whose
- * matchers all hold. A rule's tail and chunk size count wherever the general ones would, so callers use what this returns
- * and never read those three settings directly. Pure.
+ * Which threshold applies to a turn: the general settings, or the most specific rule of `contextThresholdOverrides` whose matchers all
+ * match. A rule's tail and chunk size apply wherever the general ones would, so callers use what this returns and never read those three
+ * settings directly. Pure.
  */
 import { matchesSessionPattern } from "./session-patterns.ts";
 import type { ThresholdMatch } from "./setting-types.ts";
 import type { Settings } from "./settings.ts";
 
 export interface ThresholdSituation {
-  /** `provider/model`, or the model alone where the provider is not known. */
+  /** `provider/model`, or the model alone if the provider is unknown. */
   readonly model?: string | null | undefined;
   readonly sessionKey?: string | null | undefined;
-  /** The model's window as the host states it. A token budget does not stand in for it. */
+  /** The model's window as the host states it. A token budget is not a substitute. */
   readonly contextWindow?: number | null | undefined;
 }
 
@@ -47,7 +47,7 @@ export function resolveThreshold(settings: ThresholdSettings, situation: Thresho
   };
 }
 
-/** A named model says more than a session pattern, and that more than the bounds of a window. */
+/** A named model is more specific than a session pattern, and that more than the bounds of a window. */
 function weigh(match: ThresholdMatch): number {
   return (
     (match.model === undefined ? 0 : 100) +
@@ -72,7 +72,7 @@ function matches(match: ThresholdMatch, { model, sessionKey, contextWindow }: Th
   );
 }
 
-/** A rule may leave the provider out; it may not name another one. */
+/** A rule may omit the provider; it may not name another one. */
 function namesModel(wanted: string, actual: string): boolean {
   return wanted === actual || wanted === actual.slice(actual.indexOf("/") + 1);
 }

@@ -1,6 +1,6 @@
 /**
- * Where an archive keeps its large files unless told otherwise: in a folder of its own beside the database. Archives that lie in one folder
- * must not share it, because what one forgets another may still need.
+ * The default location of an archive's large files: a separate folder beside the database. Archives in one folder must not share it,
+ * because one may still need what another forgets.
  */
 import { basename, dirname, join } from "node:path";
 

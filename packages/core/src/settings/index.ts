@@ -1,6 +1,6 @@
 /**
- * Settings for programs that show or change them: the table, where each value came from, reading and editing a configuration, what a host
- * may be told as a schema. A program that only opens an engine needs `resolveSettings` of the library and nothing of this.
+ * Settings for programs that show or change them: the table, the source of each value, reading and editing a configuration, a schema for
+ * hosts. A program that only opens an engine needs just `resolveSettings` of the library.
  */
 export { resolveThreshold } from "./context-threshold.ts";
 export { compileSessionPatterns } from "./session-patterns.ts";

@@ -1,6 +1,7 @@
 /**
- * What this machine keeps beside an archive (receipts of forgetting, the record of copies, turns that wait) is named after its file. An archive
- * on a server has no file: then it is named after the server and the database, in the state directory. The name tells no password.
+ * Files that this machine keeps beside an archive (receipts of forgetting, the record of copies, waiting turns) are named after its
+ * database file. For an archive on a server they are named after the server and the database, in the state directory. The name contains no
+ * password.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
@@ -9,7 +10,7 @@ import { hidePassword, isServerAddress } from "../model/address.ts";
 import { findStateDir } from "./settings-resolve.ts";
 
 /**
- * The path after which such files are named; its folder is there.
+ * The path after which such files are named; its folder exists.
  *
  * @example
  * nameLocally("/state/lcm.db"); // "/state/lcm.db"

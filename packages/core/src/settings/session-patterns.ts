@@ -1,11 +1,11 @@
 /**
- * Patterns over session keys, such as `agent:*:cron:**`. A key is a list of segments separated by colons: `*` stands for
- * any text inside one segment (also none), `**` for any text across segments. A pattern always covers the whole key.
+ * Patterns over session keys, such as `agent:*:cron:**`. A key is a list of segments separated by colons: `*` matches any text inside one
+ * segment (even none), `**` any text across segments. A pattern always matches the whole key.
  */
 
 export interface SessionPatterns {
   readonly patterns: readonly string[];
-  /** True when at least one pattern covers the key. */
+  /** True when at least one pattern matches the key. */
   matches(sessionKey: string): boolean;
 }
 
@@ -13,7 +13,7 @@ export function matchesSessionPattern(pattern: string, sessionKey: string): bool
   return toRegExp(pattern).test(sessionKey);
 }
 
-/** Prepares patterns that are asked for every turn. */
+/** Compiles patterns that are checked at every turn. */
 export function compileSessionPatterns(patterns: readonly string[]): SessionPatterns {
   const compiled = patterns.map(toRegExp);
   return {

@@ -1,7 +1,6 @@
 /**
- * The kinds of values a setting may hold. Each kind knows four things, in one place so that they cannot drift apart: its
- * limits in words, how to check a JSON value, how to read text (an environment variable, a command line), and its JSON
- * Schema. Pure; nothing here knows a key.
+ * The types of setting values. Each type defines four things in one place, so that they cannot diverge: its limits in words, how to check a
+ * JSON value, how to read text (an environment variable, a command line), and its JSON Schema. Pure; nothing here knows a key.
  */
 import { isAbsolute } from "node:path";
 import { given, isObject } from "../text/json-object.ts";
@@ -25,9 +24,9 @@ export interface ValueType<T> {
   /** Completes the sentence "must be …". */
   readonly limits: string;
   readonly schema: JsonSchema;
-  /** Paths get a leading `~` expanded by whoever knows the home directory. */
+  /** The caller that knows the home directory expands a leading `~`. */
   readonly isPath: boolean;
-  /** Accepts a value as a JSON file holds it; text is never turned into numbers or flags. */
+  /** Accepts a value from a JSON file; text is never converted to numbers or flags. */
   check(value: unknown): Checked<T>;
   /** Accepts a value as text. */
   parse(text: string): Checked<T>;
@@ -148,7 +147,7 @@ export function pathType(): ValueType<string> {
   };
 }
 
-/** A path that means the same wherever the program was started; `~` is the home directory. */
+/** A path that does not depend on the working directory; `~` is the home directory. */
 export function absolutePathType(): ValueType<string> {
   const path = pathType();
   const limits = "an absolute path, or one that begins with ~/";
@@ -180,7 +179,7 @@ export function isTimezone(text: string): boolean {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: text }).resolvedOptions().timeZone !== "";
   } catch {
-    // Intl answers an unknown zone with a RangeError; there is no function that only asks.
+    // Intl throws a RangeError for an unknown zone; there is no function that only checks.
     return false;
   }
 }
@@ -235,8 +234,8 @@ export function listType(): ValueType<readonly string[]> {
 export const REDACTION_SETS = ["@keys", "@tokens", "@cards"] as const;
 
 /**
- * Regular expressions and names of sets. Text is one expression or a JSON array, because an expression may contain commas. A word that begins
- * with @ is a set: as an expression a misspelt name would match nothing, and nobody would notice.
+ * Regular expressions and names of sets. Text is one expression or a JSON array, because an expression may contain commas. A word that
+ * begins with @ is a set: as an expression a misspelt name would match nothing, and nobody would notice.
  */
 export function expressionsType(): ValueType<readonly string[]> {
   const limits = `a list of regular expressions and sets (${REDACTION_SETS.join(", ")})`;
@@ -458,7 +457,7 @@ const dropBlank = (items: string[]): string[] => items.filter((item) => item !==
 
 const splitAtCommas = (text: string): string[] => dropBlank(text.split(",").map((piece) => piece.trim()));
 
-/** The value, or undefined for text that is no JSON (JSON itself has no undefined). */
+/** The value, or undefined for text that is not JSON (JSON itself has no undefined). */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -1,7 +1,8 @@
 /**
- * From the environment and config objects to one `Settings` object that says where each value came from. Order: options,
- * environment, configs in the order given, default. Every problem is collected and reported at once; an unknown key or an
- * impossible value never passes silently: it is refused or, where a host must start all the same, replaced by the default and reported. Pure: files are read by whoever calls, see `packages/cli/src/config-file.ts`.
+ * Resolves the environment and config objects to one `Settings` object with the source of each value. Order: options, environment, configs
+ * in the order given, default. All problems are collected and reported at once; an unknown key or an invalid value never passes silently:
+ * it is refused or, if a host must start anyway, replaced by the default and reported. Pure: the caller reads files, see
+ * `packages/cli/src/config-file.ts`.
  */
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -25,11 +26,11 @@ import { findConflictOf, findConflicts } from "./settings-rules.ts";
 export type Environment = { readonly [name: string]: string | undefined };
 export type ConfigObject = { readonly [key: string]: unknown };
 
-/** One config object and the place it was read from. */
+/** One config object and where it was read from. */
 export interface ConfigLayer {
   readonly source: string;
   readonly config: unknown;
-  /** Values that cannot be used are replaced by the default and reported, not refused. */
+  /** Unusable values are replaced by the default and reported, not refused. */
   readonly tolerant?: boolean;
 }
 
@@ -38,21 +39,21 @@ export interface ResolveInput {
   /** A single config; `configSource` names it in messages and in `explainSetting`. */
   readonly config?: unknown;
   readonly configSource?: string | undefined;
-  /** More configs, the stronger first; they come after `config`. */
+  /** More configs, the strongest first; they come after `config`. */
   readonly layers?: readonly ConfigLayer[] | undefined;
-  /** Stronger than the environment: what a person typed, such as `--db`. `source` is the option's name. */
+  /** Takes precedence over the environment: what a person typed, such as `--db`. `source` is the option's name. */
   readonly options?: ConfigLayer | undefined;
   /** Replaces the search for the state directory. */
   readonly stateDir?: string | undefined;
-  /** No problem is refused, wherever it was set: a host has to start. Options excepted, because a person typed them. */
+  /** Refuse no problem, wherever it was set: a host has to start. Except options, because a person typed them. */
   readonly tolerant?: boolean | undefined;
-  /** Settings that cannot work together are replaced by their defaults; else they stay as they are, and a notice says so. */
+  /** Replace settings that cannot work together by their defaults; otherwise they stay as they are, and a notice says so. */
   readonly replaceConflicts?: boolean | undefined;
 }
 
-/** A value that could not be used; the default is used instead. */
+/** An unusable value that was replaced by the default. */
 export interface ReplacedSetting {
-  /** As it was written; an unknown name where that was the problem. */
+  /** As written; an unknown name if that was the problem. */
   readonly key: string;
   /** What is wrong, where it was set, and what is allowed. */
   readonly message: string;
@@ -68,13 +69,13 @@ export type SettingSource =
 
 export interface ResolvedSettings {
   readonly settings: Settings;
-  /** What each value would be if nobody had set it, given the other values. */
+  /** Each value if it were not set, given the other values. */
   readonly defaults: Settings;
   readonly sources: { readonly [K in SettingKey]: SettingSource };
-  /** Things worth telling once: older names, keys without effect, misspelt variables, settings that contradict each other. */
+  /** Worth reporting once: older names, keys without effect, misspelt variables, settings that contradict each other. */
   readonly notices: readonly string[];
   readonly replaced: readonly ReplacedSetting[];
-  /** What is wrong with redaction or sealing. Their defaults would store what was to be kept out, so nothing may be stored. */
+  /** What is wrong with redaction or sealing. Their defaults would store what should be kept out, so nothing may be stored. */
   readonly storingProblems: readonly string[];
   readonly stateDir: string;
 }
@@ -103,7 +104,7 @@ export function resolveSettings(input: ResolveInput = {}): ResolvedSettings {
   };
 }
 
-/** Takes what was given of the first broken rule away, so that its defaults take its place. False when no rule is broken. */
+/** Removes the values given for the first broken rule, so that the defaults apply. False when no rule is broken. */
 function dropConflict(settings: Settings, given: Map<SettingKey, Found>, report: Report): boolean {
   const [conflict] = findConflicts(settings);
   if (conflict === undefined) return false;
@@ -150,7 +151,7 @@ export interface StateDir {
   readonly from: string;
 }
 
-/** Where the host keeps its state: `OPENCLAW_STATE_DIR`, else `LCM_OPENCLAW_DIR`, else `~/.openclaw`. */
+/** The host's state directory: `OPENCLAW_STATE_DIR`, else `LCM_OPENCLAW_DIR`, else `~/.openclaw`. */
 export function findStateDir(env: Environment, given?: string): StateDir {
   const home = findHome(env);
   if (given !== undefined && given.trim() !== "") {
@@ -176,7 +177,7 @@ export interface SettingExplanation {
   readonly aliases: readonly string[];
 }
 
-/** Says what a setting is now, and why. Passwords inside addresses are masked. */
+/** The current value of a setting, and why. Passwords inside addresses are masked. */
 export function explainSetting(name: string, resolved: ResolvedSettings): SettingExplanation {
   const key = requireKey(name, "explain");
   const setting = getSetting(key);
@@ -237,7 +238,7 @@ export function refuseConflicts(name: string, verb: string, settings: Settings, 
   if (side !== undefined) throw describeProblems(`${verb} ${key}`, [describeValueProblem(key, where, side)]);
 }
 
-/** A copy of the config without the key and its older names; a section left empty goes too. */
+/** A copy of the config without the key and its older names; a section left empty is removed too. */
 export function unsetInConfig(config: ConfigObject, name: string): ConfigObject {
   const key = requireKey(name, "unset");
   const copy: Record<string, unknown> = { ...config };
@@ -259,16 +260,16 @@ interface Found {
   readonly source: SettingSource;
 }
 
-/** Collects what went wrong and what is worth saying, so that one run shows everything. */
+/** Collects errors and notices, so that one run shows everything. */
 class Report {
   readonly problems: string[] = [];
   readonly notices = new Set<string>();
   readonly replaced: ReplacedSetting[] = [];
   readonly storingProblems: string[] = [];
-  /** Whether what is being read may hold what cannot be used. */
+  /** Whether the source being read may contain unusable values. */
   tolerant = false;
 
-  /** Refused, or replaced where the place it was set in is tolerated. */
+  /** Refused, or replaced if its source is tolerated. */
   add(key: string, message: string): void {
     if (!this.tolerant) this.problems.push(message);
     else if (KEEPS_SECRETS_OUT.has(key)) this.storingProblems.push(message);
@@ -288,7 +289,7 @@ const KEEPS_SECRETS_OUT: ReadonlySet<string> = new Set<SettingKey>([
   "redactionKeyFile",
 ]);
 
-/** What each layer sets, the strongest first; everything is checked, also what a stronger layer overrules. */
+/** What each layer sets, the strongest first; everything is checked, even values that a stronger layer overrides. */
 function readLayers(input: ResolveInput, env: Environment, report: Report): Map<SettingKey, Found> {
   const configs = [
     ...(input.config === undefined ? [] : [{ source: input.configSource ?? "config", config: input.config }]),
@@ -373,7 +374,7 @@ const SECTIONS: ReadonlySet<string> = new Set(
   SETTING_KEYS.filter((key) => key.includes(".")).map((key) => splitKey(key)[0]),
 );
 
-/** Yields `section.key` pairs for what a config object holds, and reports names that are not known. */
+/** Yields `section.key` pairs of a config object, and reports unknown names. */
 function* flatten(config: ConfigObject, where: string, report: Report): Generator<[string, unknown]> {
   for (const [name, value] of Object.entries(config)) {
     if (value === undefined) continue;
@@ -415,7 +416,7 @@ function noteUse(key: SettingKey, name: string, where: string, isOverruled: bool
   }
 }
 
-/** Other programs may own variables that begin alike, so a misspelt one is pointed out and not refused. */
+/** Other programs may use variables with the same prefix, so a misspelt one is reported and not refused. */
 function noteMisspeltVariables(env: Environment, report: Report): void {
   const known = SETTING_KEYS.flatMap((key) => getSetting(key).env);
   for (const name of Object.keys(env)) {
@@ -478,7 +479,7 @@ function computeDefaults(context: DeriveContext): Map<SettingKey, Found> {
   return defaults;
 }
 
-/** The default that the table states outright; null for the others. */
+/** The fixed default in the table; null for the others. */
 function fixedDefault(key: SettingKey): unknown {
   const byDefault = getSetting(key).default;
   return byDefault.kind === "fixed" ? structuredClone(byDefault.value) : null;
@@ -514,7 +515,7 @@ function expandHome(path: string, home: string): string {
   return /^~(?=$|[/\\])/.test(path) ? join(home, path.slice(1)) : path;
 }
 
-/** Where the system names none (an empty TZ), Intl answers with a name that it refuses itself; to POSIX that is UTC. */
+/** If the system names none (an empty TZ), Intl returns a name that it refuses itself; for POSIX that is UTC. */
 function findSystemTimezone(): string {
   const name = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   return isTimezone(name) ? name : "UTC";

@@ -1,8 +1,8 @@
 /**
- * Rules between settings: each value is allowed by itself, but together they cannot work. Pure. Every rule names both sides, so that whoever
- * changes one of them is told what it may be.
+ * Rules between settings: values that are valid individually but cannot work together. Pure. Every rule names both sides, so that a person
+ * who changes one of them learns what it may be.
  *
- * Invariant: the defaults break no rule, so taking a side back to its default always ends.
+ * Invariant: the defaults break no rule, so resetting a side to its default always ends.
  */
 import type { ValueProblem } from "./setting-types.ts";
 import type { SettingKey, Settings } from "./settings.ts";
@@ -14,7 +14,7 @@ export interface ConflictSide extends ValueProblem {
 
 export type Conflict = readonly [ConflictSide, ConflictSide];
 
-/** What is wrong with a setting beside the others; undefined when nothing is. */
+/** Why a setting conflicts with others; undefined if it does not. */
 export function findConflictOf(key: SettingKey, settings: Settings): ConflictSide | undefined {
   for (const sides of findConflicts(settings)) {
     const side = sides.find((one) => one.key === key);

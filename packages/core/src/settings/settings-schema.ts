@@ -1,9 +1,8 @@
 /**
- * The settings as a host wants to know them: a JSON Schema for a plugin's manifest and hints for its settings page.
+ * The settings for a host: a JSON Schema for a plugin's manifest and hints for its settings page.
  *
- * Defaults stand in the descriptions, not under `default`: a host that writes schema defaults into the config it hands us
- * would make every value look as if somebody had set it, and would let a filled-in key overrule an older name that a person
- * really wrote.
+ * Defaults are in the descriptions, not under `default`: a host that writes schema defaults into our config would make every value look as
+ * if it had been set, and would let a filled-in key override an older name that a person actually wrote.
  */
 import type { JsonSchema } from "./setting-types.ts";
 import { describeDefault, getSetting, SETTING_KEYS } from "./settings.ts";
@@ -65,5 +64,5 @@ function labelFor(path: string): string {
   return label.charAt(0).toUpperCase() + label.slice(1);
 }
 
-/** Settings pages show Markdown as it is written. */
+/** Settings pages show Markdown unrendered. */
 const plain = (text: string): string => text.replaceAll("`", "");

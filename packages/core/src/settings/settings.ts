@@ -1,7 +1,7 @@
 /**
- * Every setting, once. The reader of environment and config, `lcm config`, the plugin's schema and docs/configuration.md
- * all come from this table: key, kind of value, default, environment names, older names, status and one line of help.
- * The type `Settings` is inferred from it, so that a key cannot be in one and missing from the other.
+ * Every setting, once. The reader of environment and config, `lcm config`, the plugin's schema and docs/configuration.md all come from this
+ * table: key, value type, default, environment names, older names, status and one line of help. The type `Settings` is inferred from it, so
+ * that a key cannot be in one and missing from the other.
  */
 import { join } from "node:path";
 import { filesDirBeside } from "./files-dir.ts";
@@ -26,12 +26,12 @@ import type { NumberLimits, ProviderModel, ThresholdOverride, ValueType } from "
 /** What derived defaults are computed from. */
 export interface DeriveContext {
   readonly stateDir: string;
-  /** Where the state directory came from: a variable's name, or words. */
+  /** The source of the state directory: a variable's name, or words. */
   readonly stateDirFrom: string;
-  /** The database path when somebody set it; null when it is itself a default. */
+  /** The database path if it was set; null when it is itself a default. */
   readonly givenDatabasePath: string | null;
   readonly leafChunkTokens: number;
-  /** Whether somebody set `summaryMaxCallsPerWindow`. */
+  /** Whether `summaryMaxCallsPerWindow` was set. */
   readonly limitsSummaryCalls: boolean;
   readonly systemTimezone: string;
 }
@@ -54,14 +54,14 @@ export interface Setting<T> {
   readonly env: readonly string[];
   /** Older names of the key. */
   readonly aliases: readonly string[];
-  /** `accepted` keys are read so that older configurations load, and do nothing. */
+  /** `accepted` keys are read so that older configurations load; they do nothing. */
   readonly status: "active" | "accepted";
   readonly help: string;
-  /** Hidden at first in the host's settings page. */
+  /** Initially hidden in the host's settings page. */
   readonly advanced: boolean;
-  /** A variable set to nothing means an empty list here; everywhere else it means "not set". */
+  /** An empty variable means an empty list here; everywhere else it means "not set". */
   readonly emptyEnvironmentMeansNone: boolean;
-  /** The variable belongs to the system: a value we cannot use is passed over with a notice, not refused. */
+  /** The variable belongs to the system: a value we cannot use is skipped with a notice, not refused. */
   readonly environmentIsShared: boolean;
 }
 
@@ -139,7 +139,7 @@ const inStateDir = (...names: readonly string[]): Derived<string> => ({
   compute: ({ stateDir, stateDirFrom }) => ({ value: join(stateDir, ...names), from: stateDirFrom }),
 });
 
-/** Payload files stay beside a database that was put somewhere else, so that moving one folder moves the archive. */
+/** Payload files stay beside a database that was moved, so that moving one folder moves the archive. */
 const besideDatabase: Derived<string> = {
   text: "`<state>/lcm-files`; for a database whose path is set, a folder of its own beside it (`notes-files` for `notes.db`)",
   compute(context) {
@@ -149,7 +149,7 @@ const besideDatabase: Derived<string> = {
   },
 };
 
-/** False for a server's address and for a database that lives in memory only: neither has a folder beside it. */
+/** False for a server's address and for an in-memory database: neither has a folder beside it. */
 function isDatabaseFile(databasePath: string): boolean {
   return !/^[a-z][a-z0-9+.-]+:\/\//i.test(databasePath) && databasePath !== ":memory:";
 }
@@ -290,7 +290,7 @@ const CONTEXT = {
     help: "Number of newest messages that are never folded, up to `freshTailMaxTokens`.",
   }),
   freshTailMaxTokens: row<number | null>(
-    // Hosts check the schema before they start; the 0 of an older configuration must not stop one.
+    // Hosts check the schema before they start; the 0 of an older configuration must not prevent that.
     { ...integerType({ min: 1 }), schema: integerType({ min: 0 }).schema },
     unset(),
     {
@@ -692,7 +692,7 @@ function keysOf(group: Partial<Table>): readonly SettingKey[] {
   return Object.keys(group) as SettingKey[];
 }
 
-/** Older names, each with the key it stands for. */
+/** Older names, each with its key. */
 export const SETTING_ALIASES: ReadonlyMap<string, SettingKey> = new Map(
   SETTING_KEYS.flatMap((key) => SETTINGS[key].aliases.map((alias) => [alias, key] as const)),
 );
@@ -701,7 +701,7 @@ export function getSetting(key: SettingKey): Setting<unknown> {
   return SETTINGS[key] as Setting<unknown>;
 }
 
-/** The key that a name stands for: itself, or the key it is an older name of; null for an unknown name. */
+/** The key for a name: itself, or the key it is an older name of; null for an unknown name. */
 export function canonicalKey(name: string): SettingKey | null {
   if (Object.hasOwn(SETTINGS, name)) return name as SettingKey;
   return SETTING_ALIASES.get(name) ?? null;
