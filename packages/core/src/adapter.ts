@@ -1,6 +1,6 @@
 /**
- * What a database adapter is built from, beside the ports: the rules of the archive as plans, the formats of what is stored, errors. An
- * adapter answers the questions of plans and writes what they end in; whatever two adapters would both have to know stands here.
+ * What a database adapter is built from, besides the ports: the rules of the archive as plans, the storage formats, errors. An adapter
+ * answers the questions of plans and writes their changes; everything that two adapters would both have to know is exported here.
  */
 export { planAppend, planFindNew } from "./archive/append.ts";
 export type { AppendPlanResult } from "./archive/append.ts";

@@ -1,7 +1,7 @@
 /**
- * What importers and exporters are built from, beside the ports: reading JSON where it lies, checking what is about to be stored, preparing
- * it ahead of the engine, recording copies. Whatever is the same for every format stands here; a format itself is a file of
- * the package `interchange`.
+ * What importers and exporters are built from, besides the ports: reading JSON in place, checking what will be stored, preparing it ahead
+ * of the engine, recording copies. Everything that is the same for all formats is here; a format itself is a file of the package
+ * `interchange`.
  */
 export { createPreparer } from "./bulk/index.ts";
 export type { BatchPreparer, PackedPrepared, PrepareAhead } from "./bulk/index.ts";

@@ -1,10 +1,12 @@
 /**
- * The engine: what its verbs take and give, errors, settings, and the tools that agents call. It is opened by the library above this
- * package, which knows the databases there are.
+ * The engine: parameters and results of its verbs, errors, settings, and the tools that agents call. The library above this package, which
+ * knows the databases, opens it.
  *
- * Loading this file loads no engine; `openEngine` does, where the engine runs. Beside it there are more ways in, each for those who
- * need more than the engine: `/ports` (to bring a database or a model), `/adapter` (what a database adapter is built from), `/thread` (the
- * thread an engine works in), `/settings` (to show and change settings), `/repair` (what an operator asks for), `/formats` (to read or write a format of conversations), `/doors` (what programs in front of the engine share) and `/testing` (for test tools and benchmarks only). Nothing else of this package can be imported.
+ * Loading this file loads no engine; `openEngine` does, where the engine runs. There are further entry points for code that needs more than
+ * the engine: `/ports` (to bring a database or a model), `/adapter` (what a database adapter is built from), `/thread` (the thread an
+ * engine works in), `/settings` (to show and change settings), `/repair` (an operator's verbs), `/formats` (to read or write a format of
+ * conversations), `/doors` (shared by programs in front of the engine) and `/testing` (for test tools and benchmarks only). Nothing else of
+ * this package can be imported.
  */
 
 // Opening
@@ -20,7 +22,7 @@ export type { EngineEvent } from "./model/events.ts";
 export { LIBRARY_WORDS, wordNote, wordStep } from "./model/next-step.ts";
 export type { StepWords } from "./model/next-step.ts";
 
-// Settings: as much as opening needs; the rest is in `/settings`
+// Settings: what opening needs; the rest is in `/settings`
 export { hidePassword, isServerAddress, settleAddress } from "./model/address.ts";
 export { resolveSettings } from "./settings/settings-resolve.ts";
 export type { Settings } from "./settings/settings.ts";
@@ -97,7 +99,7 @@ export type {
 export type { Caller, ScopeRequest } from "./recall/reach.ts";
 export type { SearchRequest, SearchResult, SearchResultHit } from "./recall/search.ts";
 
-// How the archive is
+// The state of the archive
 export type { FoldingStatus, StatusResult } from "./engine/status.ts";
 export type { ArchiveStatus, Problem, StorageShares, VerifyResult } from "./store/store.ts";
 

@@ -1,9 +1,9 @@
 /**
- * What can be plugged into the engine: a database behind the store port, a model that writes, a model that makes vectors, a listener for
- * events, a clock. A port is implemented elsewhere; the contract that a store must pass is in the test tools.
+ * What can be plugged into the engine: a database behind the store port, a language model, an embedding model, a listener for events, a
+ * clock. A port is implemented elsewhere; the contract that a store must pass is in the test tools.
  */
 
-// A database. The port says what the engine asks of it; the rest are the rows that pass.
+// A database. The port defines what the engine needs from it; the rest are the row types.
 export { parseAddress } from "./model/address.ts";
 export type { StoreAddress } from "./model/address.ts";
 export { filesDirBeside } from "./settings/files-dir.ts";
@@ -22,7 +22,7 @@ export type * from "./store/redaction.ts";
 export type * from "./store/text-index.ts";
 export type * from "./store/transfer.ts";
 export type * from "./store/vectors.ts";
-// A text index tells whether a text holds a clue; this is what it must agree with.
+// Whether a text matches a clue; a text index must agree with this.
 export { holdsClue, readTextTerms } from "./text/index.ts";
 export type { TextClue, TextTerms } from "./text/index.ts";
 
@@ -47,5 +47,5 @@ export type * from "./model/labels.ts";
 export type * from "./model/origin.ts";
 export type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
 
-// Events, time and chance
+// Events, time and randomness
 export type { Clock, EngineEvent, EventSink } from "./model/events.ts";

@@ -1,4 +1,4 @@
-/** Inner parts that test tools, benchmarks and the demo's proofs look at. No program uses them; they change without notice. */
+/** Internals for test tools, benchmarks and the demo's proofs. No program uses them; they change without notice. */
 export { isUnproven, UNPROVEN } from "./archive/unproven.ts";
 export { createLocalEngine } from "./engine/local-engine.ts";
 export { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
