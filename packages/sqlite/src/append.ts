@@ -1,11 +1,11 @@
-/** Storing events. What is long is done before the lock is taken, for those that look new; the rules are in `archive/append.ts`. */
+/** Storing events. Long work is done before taking the lock, for events that look new; the rules are in `archive/append.ts`. */
 import { planAppend, planFindNew } from "@lossless/core/adapter";
 import type { AppendPlanResult } from "@lossless/core/adapter";
 import type { AppendBatch, AppendEvent, AppendResult, Plan, PreparedMessage } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
 import { readPlan, writePlan } from "./plans.ts";
 
-/** A turn is nearly always new: to look first would cost more than to do its work in vain now and then. */
+/** A turn is nearly always new: checking first costs more than the occasional wasted prepare. */
 const FEW_EVENTS = 16;
 
 export function append(context: StoreContext, batch: AppendBatch): AppendResult {
@@ -25,7 +25,7 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
   return { ...result, indexProblem: result.duplicateTurn ? null : context.index.notedProblem() };
 }
 
-/** The events whose work is to be done now: those that look new, and those whose work is done. */
+/** The events to prepare now: those that look new, and those that are already prepared. */
 function findNew(context: StoreContext, batch: AppendBatch): readonly AppendEvent[] {
   const events = batch.events.filter((event) => !event.isPrepared);
   if (events.length <= FEW_EVENTS) return batch.events;

@@ -1,12 +1,12 @@
 /**
- * Lines in which a host keeps books of its requests, such as copies of prompts, are no longer in the full-text index. Those that are in it
- * are taken out and wait for it again: whoever writes next derives their terms, which are none, or those of another line that looks alike.
+ * Lines of a host's bookkeeping, such as copies of prompts, are no longer in the full-text index. Those that are in it are removed and
+ * queued for indexing again: the next writer derives their terms, which are none, or those of another line that looks alike.
  */
 import { decodeBody, mayBeBookkeeping } from "@lossless/core/adapter";
 import type { Connection } from "./connection.ts";
 import { FullTextIndex } from "./full-text-index.ts";
 
-/** Importers hid all of them as no messages (8). */
+/** Importers hid all of them as `meta` (8). */
 const LINES = `
   SELECT message_id, body, encoding FROM messages
   WHERE message_id > ? AND hidden & 8 <> 0 AND forgotten_at IS NULL ORDER BY message_id LIMIT ?`;
@@ -24,7 +24,7 @@ export function takeOutBookkeeping(
   onProgress: (done: number, total: number) => void,
 ): void {
   const index = new FullTextIndex(connection);
-  // An index that cannot be used is made again from the messages.
+  // An unusable index is rebuilt from the messages.
   if (index.readHead().problem !== null) return;
   const last = connection.get<{ id: number }>(LAST)?.id ?? 0;
   for (let after = 0; ;) {
@@ -43,7 +43,7 @@ function isTaken(row: EncodedLine): boolean {
   try {
     return mayBeBookkeeping(decodeBody(row));
   } catch {
-    // Damaged bytes are for `verify` to report.
+    // `verify` reports damaged bytes.
     return false;
   }
 }

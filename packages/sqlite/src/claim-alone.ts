@@ -1,8 +1,8 @@
-/** Making sure that nobody else has a database open, before its file is replaced. */
+/** Makes sure that no other process has a database open, before its file is replaced. */
 import { DatabaseSync } from "node:sqlite";
 import { EngineError } from "@lossless/core/adapter";
 
-/** Fails when another process has the database open; leaves everything written to it in the one file. */
+/** Fails when another process has the database open; otherwise moves everything written to it into the one file. */
 export function claimAlone(path: string): void {
   const database = new DatabaseSync(path, { timeout: 500 });
   try {

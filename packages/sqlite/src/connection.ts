@@ -1,7 +1,8 @@
 /**
- * One SQLite connection: opening with the pragmas we rely on, statements prepared once, transactions with retries. The connection is only used from the thread that opened it.
+ * One SQLite connection: opening with the pragmas we rely on, prepared statements, transactions with retries. The connection is only used
+ * from the thread that opened it.
  *
- * Invariant: every write happens inside `write`, which begins IMMEDIATE, so a lock is waited for before anything is read and no
+ * Invariant: every write happens inside `write`, which begins IMMEDIATE, so it waits for the lock before reading anything and no
  * transaction is ever upgraded half-way. A write returns only if the file it was committed to is still the file at the path.
  */
 import { EngineError } from "@lossless/core/adapter";
@@ -16,8 +17,8 @@ import { cannotOpen, isBusy, isStatementFault, translate } from "./errors.ts";
 import { deleteRows, insertRows, updateRow, writeChanges } from "./write-rows.ts";
 
 /**
- * The only place where a value of SQL gets a type. Every table is STRICT, so a column holds what its declaration says; the type of a row is
- * made from the declared tables, or from what the statement computes.
+ * The only place where an SQL value gets a type. Every table is STRICT, so a column has its declared type; the type of a row is made from
+ * the declared tables, or from what the statement computes.
  */
 export const allRows = <T>(statement: StatementSync, ...values: SQLInputValue[]): T[] =>
   statement.all(...values) as T[];
@@ -29,14 +30,14 @@ export interface ConnectionOptions {
   readonly path: string;
   readonly create: boolean;
   readonly readOnly: boolean;
-  /** How long a call keeps trying while another process holds the lock. */
+  /** How long a call retries while another process holds the lock. */
   readonly busyLimitMs: number;
   /** Called once when a call has been waiting for another process for a while. */
   readonly onBusy?: () => void;
 }
 
 const BUSY_SLICE_MS = 2_000;
-/** Shorter waits are everyday: nobody needs to hear of them. */
+/** Shorter waits are normal and not reported. */
 const TELL_BUSY_AFTER_MS = 1_500;
 const BEGIN_WRITE = "BEGIN IMMEDIATE";
 
@@ -55,9 +56,9 @@ export class Connection implements RowWriter {
   #afterCommit: (() => void)[] = [];
   readonly #afterRollback: (() => void)[] = [];
   #onCommit: { readonly before: () => void; readonly ended: () => void } | null = null;
-  /** The newest schema that this program knows; null while the file has not proven to be an archive. */
+  /** The newest schema that this program knows; null until the file has proven to be an archive. */
   #newestSchema: number | null = null;
-  /** The files that commits go to, with what identifies each. */
+  /** The files that commits go to, with the identity of each. */
   #files = new Map<string, string | null>();
 
   constructor(options: ConnectionOptions) {
@@ -80,7 +81,7 @@ export class Connection implements RowWriter {
 
   #configure(): void {
     const database = this.database;
-    // Reading the header first: a file that is no database must be refused before any pragma could touch it.
+    // Read the header first: a file that is not a database must be refused before any pragma could change it.
     database.prepare("PRAGMA schema_version").get();
     database.exec(`
       PRAGMA synchronous = FULL;
@@ -97,11 +98,11 @@ export class Connection implements RowWriter {
   enableWal(): void {
     if (this.readOnly) return;
     this.retry(() => this.exec("PRAGMA journal_mode = WAL"), "open");
-    // Reading anything opens the log, which then stays the same file for as long as this connection is open.
+    // Any read opens the log, which then stays the same file as long as this connection is open.
     this.retry(() => this.get("PRAGMA user_version"), "open");
     const log = `${this.path}-wal`;
     const identity = identifyFile(log);
-    // A folder that cannot have a log (no shared memory) keeps a rollback journal instead.
+    // A folder that cannot have a log (no shared memory) uses a rollback journal instead.
     if (identity !== null) this.#files.set(log, identity);
   }
 
@@ -130,8 +131,8 @@ export class Connection implements RowWriter {
   }
 
   /**
-   * Throws when the database or its log is no longer the file that was opened: somebody deleted or replaced it, and SQLite went on
-   * writing to a file without a name.
+   * Throws when the database or its log is no longer the file that was opened: it was deleted or replaced, and SQLite kept writing to an
+   * unlinked file.
    */
   #checkFiles(): void {
     for (const [path, identity] of this.#files) {
@@ -206,12 +207,12 @@ export class Connection implements RowWriter {
     return allRows<T>(this.statement(sql), ...values);
   }
 
-  /** Rows one by one, for as long as somebody wants more. */
+  /** Rows one by one, as long as the caller asks for more. */
   each<T>(sql: string, ...values: SQLInputValue[]): Iterable<T> {
     return eachRow<T>(this.statement(sql), ...values);
   }
 
-  /** Rows as arrays, in the order of the columns: where many are read, half the cost of objects. */
+  /** Rows as arrays, in column order: for many rows, half the cost of objects. */
   walk<T extends readonly unknown[]>(sql: string, ...values: SQLInputValue[]): Iterable<T> {
     const statement = this.statement(sql);
     statement.setReturnArrays(true);
@@ -229,12 +230,12 @@ export class Connection implements RowWriter {
     this.database.exec(sql);
   }
 
-  /** Forgets prepared statements; needed before a table they name is dropped. */
+  /** Drops prepared statements; needed before a table they name is dropped. */
   forgetStatements(): void {
     this.#statements.clear();
   }
 
-  /** Writes the log back into the file and empties it; false when others kept it in use for as long as a call may wait. */
+  /** Checkpoints the log and truncates it; false when others kept it in use for as long as a call may wait. */
   emptyLog(): boolean {
     const deadline = Date.now() + this.#busyLimitMs;
     for (let attempt = 0; ; attempt++) {
@@ -248,12 +249,12 @@ export class Connection implements RowWriter {
     }
   }
 
-  /** One read transaction: everything inside sees the same state of the archive. */
+  /** One read transaction: everything inside sees the same snapshot. */
   read<T>(work: () => T): T {
     return this.#transact("BEGIN DEFERRED", work, "read");
   }
 
-  /** One read transaction around work that waits in between. Nothing else may use the connection meanwhile. */
+  /** One read transaction around asynchronous work. Nothing else may use the connection meanwhile. */
   async readThroughout<T>(work: () => Promise<T>): Promise<T> {
     this.exec("BEGIN DEFERRED");
     this.#inTransaction = true;
@@ -270,7 +271,7 @@ export class Connection implements RowWriter {
     return this.#transact(BEGIN_WRITE, work, "write");
   }
 
-  /** One write transaction around `work`, which every call joins meanwhile: all is kept, or nothing, also if it cannot be committed. */
+  /** One write transaction around `work`, which every call joins meanwhile: all is kept, or nothing, even if the commit fails. */
   async writeThroughout<T>(work: () => Promise<T>): Promise<T> {
     this.retry(() => this.#begin(BEGIN_WRITE), "write");
     this.#inTransaction = true;
@@ -309,7 +310,7 @@ export class Connection implements RowWriter {
     for (const work of follow) work();
   }
 
-  /** While nobody else can write: what is removed now cannot be what another program has just stored. */
+  /** While nobody else can write: what is removed now cannot have just been stored by another program. */
   #undoHeld(undo: readonly (() => void)[]): void {
     try {
       for (const work of undo) work();
@@ -319,22 +320,22 @@ export class Connection implements RowWriter {
     }
   }
 
-  /** `before` runs inside every transaction, as its last work; `ended` after it, whether it was kept or not. */
+  /** `before` runs as the last work inside every transaction; `ended` after it, whether it was committed or not. */
   onCommit(work: { readonly before: () => void; readonly ended: () => void }): void {
     this.#onCommit = work;
   }
 
-  /** Runs `work` when the transaction under way has been committed; never, if it fails. */
+  /** Runs `work` after the current transaction has been committed; never, if it fails. */
   afterCommit(work: () => void): void {
     this.#afterCommit.push(work);
   }
 
-  /** Runs `work` if what {@link writeThroughout} holds together is not kept. */
+  /** Runs `work` if what {@link writeThroughout} groups is rolled back. */
   afterRollback(work: () => void): void {
     this.#afterRollback.push(work);
   }
 
-  /** One write transaction that waits for a lock only briefly, and whose failure is an outcome. Never inside another. */
+  /** One write transaction that waits for a lock only briefly, and returns a failure as a result. Never inside another. */
   tryWrite<T>(
     work: () => T,
   ): { kind: "done"; value: T } | { kind: "busy" } | { kind: "failed"; error: unknown } {
@@ -364,7 +365,7 @@ export class Connection implements RowWriter {
     return this.retry(() => this.#transactOnce(begin, work), verb);
   }
 
-  /** A program that does not know the schema would leave out rows that a newer one relies on, so the version is read inside the lock. */
+  /** A program that does not know the schema would omit rows that a newer one relies on, so the version is read inside the lock. */
   #begin(begin: string): void {
     this.run(begin);
     if (begin !== BEGIN_WRITE) return;
@@ -417,7 +418,7 @@ export class Connection implements RowWriter {
     }
   }
 
-  /** The error in our words; a statement that fails because another program has upgraded the schema says that. */
+  /** Translates the error; a statement that fails because another program has upgraded the schema says so. */
   explain(error: unknown, verb: string): unknown {
     if (isStatementFault(error) && this.isOpen) {
       try {
@@ -438,13 +439,13 @@ export class Connection implements RowWriter {
   }
 }
 
-/** A name for the file at a path that another file there does not have; null when there is none. */
+/** An identity for the file at a path that no other file there has; null when there is none. */
 function identifyFile(path: string): string | null {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found === undefined ? null : `${found.dev}:${found.ino}`;
 }
 
-/** Whether a database could not be opened because SQLite wants to write beside it, to share it with writers, and nobody can. */
+/** Whether opening a database failed because SQLite has to write beside it, to share it with writers, and cannot. */
 function isOnReadOnlyFolder(path: string, error: unknown): boolean {
   if (!(error instanceof EngineError) || !cannotOpen(error.cause)) return false;
   try {
@@ -456,8 +457,8 @@ function isOnReadOnlyFolder(path: string, error: unknown): boolean {
 }
 
 /**
- * Opens a database in a folder that cannot be written. Whoever writes to it has a log beside it; without one the file cannot change, and is
- * read as it is. A log with content and no -shm file cannot be read there: its rows must not be left out silently.
+ * Opens a database in a read-only folder. A writer would have a log beside it; without one the file cannot change, and is read as it is. A
+ * log with content and no -shm file cannot be read there: its rows must not be omitted silently.
  */
 function openImmutable(path: string): DatabaseSync {
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
@@ -495,8 +496,8 @@ function openFile(options: ConnectionOptions): DatabaseSync {
       timeout: Math.min(BUSY_SLICE_MS, options.busyLimitMs),
       allowExtension: false,
     });
-    // SQLite gives -wal and -shm the mode of the database, so this one file decides for all three. A worker thread cannot set
-    // the umask; there the empty, just created file is chmod-ed by name, never through a second descriptor.
+    // SQLite gives -wal and -shm the mode of the database, so this one file decides for all three. A worker thread cannot set the umask;
+    // there the empty, just created file is chmod-ed by name, never through a second descriptor.
     if (!exists && existsSync(path)) chmodSync(path, 0o600);
     return database;
   } catch (error) {
@@ -512,7 +513,7 @@ function openFile(options: ConnectionOptions): DatabaseSync {
   }
 }
 
-/** An archive is never zero bytes long: one that is was cut off, and SQLite would take it for a new one and drop its log. */
+/** An archive is never zero bytes long: such a file was truncated, and SQLite would treat it as new and drop its log. */
 function refuseEmpty(path: string, create: boolean): void {
   if (statSync(path).size > 0) return;
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;

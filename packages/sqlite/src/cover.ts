@@ -1,6 +1,6 @@
 /**
- * Reading the cover. Choosing a context reads it from the newest end and folding from the oldest, each only as far as it needs;
- * what neither end shows comes from counters.
+ * Reading the cover. Choosing a context reads it from the newest end and folding from the oldest, each only as far as necessary; counters
+ * provide the rest.
  */
 import {
   countHeld,
@@ -36,8 +36,8 @@ import type { StoreContext } from "./store-context.ts";
 const PAGE_ITEMS = 32;
 
 /**
- * The tool calls of a message and the answers in it come along as JSON: one statement more for each item would cost more than the item.
- * Their order among themselves tells nothing.
+ * The tool calls and results of a message are returned as JSON: another statement for each item would cost more than the item. Their order
+ * is not significant.
  */
 const ITEM_COLUMNS = `
   i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden, m.role,
@@ -61,7 +61,7 @@ type ItemRow = readonly [
   tools: string | null,
 ];
 
-/** The time of a summary stands in the index, whose condition is repeated here. */
+/** The index contains the time of a summary; its condition is repeated here. */
 const ITEM_JOINS = `
   LEFT JOIN messages m ON m.message_id = i.message_id
   LEFT JOIN summaries s INDEXED BY summary_times ON s.summary_id = i.summary_id AND s.depth >= 0`;
@@ -72,14 +72,14 @@ const ITEMS_NEWEST_FIRST = `
   ORDER BY i.start_pos DESC, i.seq DESC LIMIT ${PAGE_ITEMS}`;
 const ITEMS_OLDEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? AND i.start_pos >= ? ORDER BY i.start_pos, i.seq`;
-/** By the index of summaries: the messages between them may be a million. */
+/** Uses the index of summaries: there may be a million messages between them. */
 const FIRST_BETWEEN = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
   WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos > ? AND i.start_pos < ? ORDER BY i.start_pos, i.seq LIMIT 1`;
 const SUMMARIES_BEFORE = `
   SELECT ${ITEM_COLUMNS} FROM context_items i INDEXED BY items_by_depth ${ITEM_JOINS}
   WHERE i.conversation_id = ? AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < ? ORDER BY i.start_pos DESC`;
-/** Several formats hand tool results over under the user's role; those are no words of a person. */
+/** Several formats write tool results under the user's role; a person did not write those. */
 const USER_BEFORE = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
   WHERE i.conversation_id = ?1 AND i.hidden = 0 AND (i.start_pos, i.seq) < (?2, ?3) AND m.role = 'user'
@@ -192,7 +192,7 @@ function readUserBefore(
 const readBoundaries = (connection: Connection, conversationId: number): Boundary[] =>
   connection.all<{ position: number; retain_depth: number }>(BOUNDARIES, conversationId).map(toBoundary);
 
-/** What the context of a conversation stands for. */
+/** What the context of a conversation represents. */
 type CoveredRow = ShownCounters & Pick<Row<"conversations">, "fold_revision" | "epoch_seq">;
 
 export const readShownCounters = (
@@ -262,7 +262,7 @@ const SOURCES = `
 
 type SourceRow = readonly [...ItemRow, isRetired: number];
 
-/** What a summary was made from, as items of a cover; empty where one of them is no longer in force. */
+/** The sources of a summary, as items of a cover; empty if one of them is no longer in force. */
 export function readSourceItems(
   { connection }: StoreContext,
   summaryIds: readonly string[],

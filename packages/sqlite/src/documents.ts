@@ -1,4 +1,4 @@
-/** Documents by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
+/** Documents by id, with their neighbours: candidates for the ranking, texts for showing. Nothing outside the scope is returned. */
 import {
   toCandidates,
   must,
@@ -32,7 +32,7 @@ import { bindFilter, CHOSEN, PARTS_OF, READ_AT, readFile, restoreBytes } from ".
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
   AND (m.revises IS NULL OR m.message_id = (SELECT f.newest FROM messages f WHERE f.message_id = m.revises))`;
-/** The conversations of a scope, which is given as an object of an owner and ids, either of which may be absent. */
+/** The conversations of a scope, which is an object with an owner and ids, either of which may be absent. */
 const SCOPED = `
   SELECT conversation_id FROM conversations
   WHERE (?1 ->> 'owner' IS NULL OR owner = ?1 ->> 'owner')
@@ -40,7 +40,7 @@ const SCOPED = `
 const IN_SCOPE = `
   (?1 IS NULL OR m.conversation_id IN (${SCOPED}))
   AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
-/** A revision stands where its first version stood. */
+/** A revision has the place of its first version. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
 const seedsOf = (ids: string): string => `
   SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
@@ -50,7 +50,7 @@ const SEEDS = `
   ${seedsOf("?5")} UNION ALL SELECT * FROM (${seedsOf("?7")} ORDER BY m.created_at DESC, stands_at DESC, id DESC LIMIT ?8)`;
 /** The first bytes of a row's lengths; as text, because thousands of small blobs are slow to make. */
 const LENGTH = "hex(substr(d.sz, 1, 4))";
-/** What arrived beside the seeds, themselves included, each once. The length of the words is the first number the index keeps for a row. */
+/** Documents that arrived next to the seeds, and the seeds, each once. The length of the words is the first number in the index row. */
 const BESIDE = (table: string): string => `
   WITH seeds AS MATERIALIZED (${SEEDS}),
   rows AS (
@@ -63,7 +63,7 @@ const BESIDE = (table: string): string => `
 const SUMMARY_SCOPE = `
   s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (${SCOPED}))
   AND (?2 IS NULL OR s.latest_at >= ?2) AND (?3 IS NULL OR s.latest_at < ?3)`;
-/** By the index alone: a way through the texts, for thousands of summaries, would take longer than finding them. */
+/** Uses the index alone: for thousands of summaries, reading through the texts would take longer than finding them. */
 const SUMMARY_SOURCE = `
   FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
   JOIN summaries s INDEXED BY summary_times ON s.summary_id = r.summary_id AND s.depth >= 0`;
@@ -99,7 +99,7 @@ const FILES = `
 const TEXT_COLUMNS = `
   m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, ${READ_AT} AS created_at, m.body, m.encoding,
   m.arrival_bytes`;
-/** A body that is stored as it came is text already. */
+/** A body that is stored uncompressed is already text. */
 const SCANNED = `
   m.message_id, m.seq, m.role, m.created_at, m.encoding, m.arrival_bytes,
   iif(m.encoding = ${PLAIN} AND length(m.body) = m.arrival_bytes, CAST(m.body AS TEXT), m.body)`;
@@ -108,8 +108,8 @@ const TEXTS_WITHIN = `
   CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
   WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 /**
- * From indexes alone where all are listed: rows are as long as their texts. Where ranges are given, the plus keeps SQLite from walking
- * whole conversations for each of them.
+ * From indexes alone if all are listed: rows are as long as their texts. If ranges are given, the plus prevents SQLite from walking whole
+ * conversations for each of them.
  */
 const NEWEST = {
   message: {
@@ -138,7 +138,7 @@ const NEWEST = {
 const TEXTS = `
   SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value
   JOIN conversations c ON c.conversation_id = m.conversation_id WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
-/** Here ids rise with the place in a conversation, and the index has them: to read places would be to read the rows. */
+/** Ids increase with the place in a conversation, and the index has them: reading places would read the rows. */
 const WRITTEN = `
   SELECT DISTINCT m.message_id AS id, m.created_at FROM json_each(?4) r CROSS JOIN (${SCOPED}) c
   CROSS JOIN messages m INDEXED BY messages_by_time ON m.conversation_id = c.conversation_id
@@ -217,7 +217,7 @@ function readSummaryCandidates(
   );
 }
 
-/** The index keeps the length of each column as a number of seven bits a byte, the highest first; the first is the words. */
+/** The index stores the length of each column as a varint, seven bits a byte, highest first; the first is the words. */
 function readLength(hex: string): number {
   let length = 0;
   for (let at = 0; at < hex.length; at += 2) {
@@ -285,7 +285,7 @@ export function readTextsWithin(
   );
 }
 
-/** Everything passes through here, so rows come without the names of their columns. */
+/** Everything passes through here, so rows come without column names. */
 function toScannedTexts(context: StoreContext, rows: readonly ScannedRow[]): ScannedText[] {
   const stored = rows.flatMap(([message_id, , , , encoding, arrival_bytes, body]) =>
     typeof body === "string" ? [] : [{ message_id, body, encoding, arrival_bytes }],
@@ -313,10 +313,10 @@ type ScannedRow = readonly [
   body: Uint8Array | string,
 ];
 
-/** What a body is stored as. */
+/** How a body is stored. */
 type StoredBody = Pick<TextRow, "message_id" | "body" | "encoding" | "arrival_bytes">;
 
-/** The bytes handed in with each message. Payloads that live in files are looked up together, however many there are. */
+/** The arrival bytes of each message. Payloads in files are looked up together, however many there are. */
 function restoreAll({ connection, files }: StoreContext, rows: readonly StoredBody[]): Uint8Array[] {
   const read = (name: string): Uint8Array | null => files.read(name);
   const bodies = rows.map((row) => restoreBytes(row, [], read));

@@ -1,8 +1,8 @@
-/** What fails in SQLite or below it, in our words: what happened, and what to do next. */
+/** Translates failures of SQLite or the system: what happened, and what to do next. */
 import { EngineError } from "@lossless/core/adapter";
 import type { ErrorCode, NextStep } from "@lossless/core/adapter";
 
-/** SQLite's primary result codes that mean something to us. */
+/** SQLite's primary result codes that we handle. */
 const RESULT = {
   error: 1,
   permission: 3,
@@ -24,14 +24,14 @@ interface SqliteError extends Error {
 
 const primaryCode = (error: unknown): number => ((error as SqliteError)?.errcode ?? 0) & 0xff;
 
-/** Whether a row was refused because of others, also where the failure was put into words since. */
+/** Whether a row was refused because of others, even if the error has been translated since. */
 export const isConstraint = (error: unknown): boolean =>
   primaryCode(error) === RESULT.constraint || (error instanceof EngineError && isConstraint(error.cause));
 
 export const isBusy = (error: unknown): boolean =>
   primaryCode(error) === RESULT.busy || primaryCode(error) === RESULT.locked;
 
-/** Whether a statement asks for what is not there. */
+/** Whether a statement refers to something that does not exist. */
 export const isStatementFault = (error: unknown): boolean => primaryCode(error) === RESULT.error;
 
 export const cannotOpen = (error: unknown): boolean => primaryCode(error) === RESULT.cannotOpen;
@@ -74,7 +74,7 @@ const damaged = (why: string): Reason => ({
   step: { kind: "restore", backup: null },
 });
 
-/** By the code of the system. */
+/** By system error code. */
 const SYSTEM_REASONS: Readonly<Record<string, Reason>> = {
   EACCES: DENIED,
   EPERM: DENIED,
@@ -104,7 +104,7 @@ const RESULT_REASONS: Readonly<Record<number, Reason>> = {
   },
 };
 
-/** Our statements are right for our schema: what they do not find was removed. */
+/** Our statements match our schema: what they do not find was removed. */
 const MISSING = /no such (?:table|column|index)|has no column/;
 
 function findReason(error: SqliteError): Reason {
@@ -122,7 +122,7 @@ function findReason(error: SqliteError): Reason {
     : { code: "internal", why: `${message} (${errstr})` };
 }
 
-/** A failure of SQLite or of the system in our words. Anything else passes through unchanged. */
+/** Translates an error of SQLite or the system. Anything else passes through unchanged. */
 export function translate(error: unknown, verb: string, path: string): unknown {
   if (error instanceof EngineError || !(error instanceof Error)) return error;
   const { code = "" } = error as NodeJS.ErrnoException;

@@ -1,13 +1,13 @@
 /**
- * A lock between processes that ends with its holder, however that ends: SQLite's own file lock, on a file that holds nothing. Used where a
- * file that is no database is read, changed and replaced.
+ * A lock between processes that ends with its holder, however that ends: SQLite's own file lock, on an empty file. Used where a file that
+ * is not a database is read, changed and replaced.
  */
 import { DatabaseSync } from "node:sqlite";
 import { EngineError } from "@lossless/core/adapter";
 import type { ErrorCode } from "@lossless/core/adapter";
 import { translate } from "./errors.ts";
 
-/** Runs `work` while no other process holds the same lock. The file stays behind, empty: removing it would take it from under a waiter. */
+/** Runs `work` while no other process holds the same lock. The empty file stays: removing it would break the lock for a waiter. */
 export async function withFileLock<T>(path: string, waitMs: number, work: () => Promise<T>): Promise<T> {
   const database = takeLock(path, waitMs);
   try {
@@ -35,7 +35,7 @@ const REASONS: Partial<Record<ErrorCode, { why: string; hint: string }>> = {
   database_unreadable: { why: "its folder is not writable", hint: "check the permissions of the folder" },
 };
 
-/** The lock is no database to those who read the message. */
+/** To the reader of the message, the lock is not a database. */
 function describe(path: string, cause: unknown): unknown {
   const known = translate(cause, "lock", path);
   const reason = known instanceof EngineError ? REASONS[known.code] : undefined;

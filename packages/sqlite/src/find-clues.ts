@@ -1,7 +1,7 @@
 /**
- * Where the clues of a question stand: ids from the full-text index, narrowed to what the caller may see. What is too common to be listed
- * whole is listed as far as asked, its frequency estimated, and can be tested for single documents afterwards. Where the literals of a
- * regular expression can stand, the blocks of words tell.
+ * Finds the clues of a question: ids from the full-text index, narrowed to what the caller may see. A clue that is too common to be listed
+ * whole is listed up to the limit, with an estimated frequency, and single documents can be tested for it afterwards. For the literals of a
+ * regular expression, the blocks of words show where they can be.
  */
 import { EngineError, given, must, toListing } from "@lossless/core/adapter";
 import type { SpellingDoubt } from "@lossless/core/adapter";
@@ -22,7 +22,7 @@ import { toMatch } from "./match.ts";
 import { HAS_RECALL_PARTS } from "./recall-parts.ts";
 import { findDoubtful } from "./word-blocks.ts";
 
-/** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
+/** More conversations than this are filtered row by row; so many terms in one expression would be slower. */
 const MAX_SCOPE_TERMS = 200;
 
 const OWNED = "SELECT conversation_id AS id FROM conversations WHERE owner = ?";
@@ -42,12 +42,12 @@ const MESSAGE_RANGE = `
     (SELECT max((SELECT message_id FROM messages m WHERE m.conversation_id = s.id ORDER BY seq DESC LIMIT 1)) FROM scope s) END AS high`;
 const SUMMARY_RANGE = `
   (SELECT min(summary_ref) FROM summary_refs) AS low, (SELECT max(summary_ref) FROM summary_refs) AS high`;
-/** Every version of a message but its newest. The hints keep the few revisions on the outside of the loop. */
+/** Every version of a message but its newest. The hints keep the few revisions in the outer loop. */
 const SUPERSEDED = `
   SELECT revises AS id FROM messages INDEXED BY messages_by_revision WHERE revises IS NOT NULL
   UNION ALL SELECT m.message_id FROM messages m INDEXED BY messages_by_revision CROSS JOIN messages f ON f.message_id = m.revises
   WHERE m.revises IS NOT NULL AND f.newest <> m.message_id`;
-/** Summaries nobody is shown: not published yet, or no longer. The index on states answers it without reading a text. */
+/** Summaries that are not shown: not published yet, or no longer. The index on states is enough, without reading a text. */
 const UNSHOWN = `
   SELECT r.summary_ref AS id FROM summaries s INDEXED BY summaries_by_conversation JOIN summary_refs r USING (summary_id)
   WHERE s.state NOT IN ('cover', 'reserve')`;
@@ -59,7 +59,7 @@ const EXTENT = `
   (SELECT coalesce(sum(summary_count), 0) FROM conversations JOIN scope ON id = conversation_id) AS summaries,
   (SELECT min(first_at) FROM conversations JOIN scope ON id = conversation_id) AS first_at,
   (SELECT max(last_at) FROM conversations JOIN scope ON id = conversation_id) AS last_at`;
-/** All that a listing has to know beforehand, in one statement; of a scope that is the whole archive no conversations. */
+/** Everything a listing needs beforehand, in one statement; no conversations if the scope is the whole archive. */
 const FACTS = {
   message: `
     WITH ${CONVERSATIONS}
@@ -102,7 +102,7 @@ export function findClues({ connection }: StoreContext, request: ClueRequest): C
   const { kind, scope, limit } = request;
   return connection.read(() => {
     const facts = readFacts(connection, kind, scope);
-    // They are few, so taking them out is cheaper than looking up every row.
+    // They are few, so filtering them out is cheaper than looking up every row.
     const unlisted = new Set(parseIds(facts.unlisted));
     for (const id of listBeyond(connection, scope, kind)) unlisted.add(id);
     const list = makeLister(connection, request, facts);
@@ -173,7 +173,7 @@ function makeLister(connection: Connection, { kind, scope, limit }: ClueRequest,
       role: kind === "summary" ? undefined : scope.role,
     }),
   };
-  // Thousands of ids come as one text: rows one by one would cost several times what finding them costs.
+  // Thousands of ids are returned as one text: single rows would cost several times what finding them costs.
   const sql = `
     SELECT json_group_array(id) AS ids FROM (
       SELECT f.rowid AS id FROM ${table} f ${filters.join}
@@ -191,7 +191,7 @@ function makeLister(connection: Connection, { kind, scope, limit }: ClueRequest,
   };
 }
 
-/** What has to be looked up in the rows themselves; nothing, in the common case. */
+/** Conditions that need the rows themselves; usually none. */
 function filterRows(
   kind: DocumentKind,
   scope: RecallScope,
@@ -215,7 +215,7 @@ function filterRows(
   };
 }
 
-/** Which of some documents hold each clue. Reads the whole list of each: for words too common to be listed. */
+/** Which of some documents match each clue. Reads the whole list of each: for words too common to be listed. */
 export function testClues(
   { connection, index }: StoreContext,
   { kind, clues, ids }: { kind: DocumentKind; clues: readonly TextClue[]; ids: readonly number[] },
@@ -225,7 +225,7 @@ export function testClues(
   const high = ids.reduce((most, id) => Math.max(most, id), 0);
   return index.readTables((tables) => {
     const table = tables[kind];
-    // One statement for all of them; the plus keeps SQLite from asking the index once per id.
+    // One statement for all of them; the plus prevents SQLite from querying the index once per id.
     const sql = clues
       .map(
         (_, at) => `

@@ -1,8 +1,8 @@
 /**
- * Forgetting on SQLite: the rules are in `archive/forget.ts`. Here is what the file itself must forget: pages, gaps in pages, the log and the terms
- * of the index.
+ * Forgetting on SQLite: the rules are in `archive/forget.ts`. This file wipes what the database file itself retains: pages, gaps in pages,
+ * the log and the terms of the index.
  *
- * Invariant: after the transaction no row and no term of the index holds the text; after `wipeFreed` no page of the file does.
+ * Invariant: after the transaction no row and no index term contains the text; after `wipeFreed` no page of the file does.
  */
 import { planForget, planForgetting } from "@lossless/core/adapter";
 import type { ForgetResult, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
@@ -27,13 +27,13 @@ export const readForgetPlan = (
 export function forget(context: StoreContext, request: ForgetRequest): ForgetResult {
   const { connection } = context;
   const outcome = connection.write((): ForgetResult => {
-    // Deleted content is overwritten where it stood, not only where that is free of charge.
+    // Overwrite deleted content in place, not only where that is free.
     connection.exec("PRAGMA secure_delete = ON");
     const planned = writePlan(context, () => planForget(request));
     if (planned.kind === "stale") return planned;
     connection.run(SET_OPEN, OPEN, request.now);
     context.index.compress();
-    // A rebuild, here or in another process, may have the terms already.
+    // A rebuild, here or in another process, may already have the terms.
     dropUnfinished(context);
     return planned;
   });
@@ -48,14 +48,14 @@ export function isForgettingOpen({ connection }: StoreContext): boolean {
 }
 
 /**
- * Writes the whole file anew and empties the write-ahead log, so that no freed page, no gap in a page and no old log frame is left. Other
- * processes may go on reading and writing; one that holds a transaction open for long keeps the log from being emptied.
+ * Rewrites the whole file and empties the write-ahead log, so that no freed page, no gap in a page and no old log frame is left. Other
+ * processes may keep reading and writing; one that holds a transaction open for long prevents the log from being emptied.
  */
 export function wipeFreed(context: StoreContext): boolean {
   const { connection } = context;
   dropUnfinished(context);
   connection.forgetStatements();
-  // On the disk, because the copy is as large as the database; it holds nothing but what is kept.
+  // On disk, because the copy is as large as the database; it contains only what is kept.
   connection.exec("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE");
   try {
     connection.retry(() => connection.exec("VACUUM"), "rewrite");

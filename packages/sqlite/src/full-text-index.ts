@@ -1,10 +1,10 @@
 /**
- * The full-text index: two contentless FTS5 tables, one of messages and one of summaries, fed with terms that were analysed in
+ * The full-text index: two contentless FTS5 tables, one of messages and one of summaries, filled with terms that were analysed in
  * JavaScript. It can always be rebuilt from the archive; damage to it is never damage to the archive. Each rebuild makes new tables (a
  * generation) beside the old ones and swaps.
  *
- * Invariant: a row of the index has the id of its message, or the number `summary_refs` gives its summary, and the index holds either
- * every summary and every message without a row in `index_pending`, or is marked degraded. `index-queue.ts` brings in what is pending.
+ * Invariant: a row of the index has the id of its message, or the number that `summary_refs` gives its summary, and the index contains
+ * either every summary and every message without a row in `index_pending`, or is marked degraded. `index-queue.ts` adds pending messages.
  */
 import { ANALYSIS_VERSION, encodeForIndex, FTS_TOKENIZE, must } from "@lossless/core/adapter";
 import type { ReadTerms } from "@lossless/core/adapter";
@@ -26,7 +26,7 @@ const COUNT_PENDING = "SELECT count(*) AS n FROM index_pending";
 const END_PENDING = "DELETE FROM index_pending WHERE message_id = ?";
 const END_ALL_PENDING = "DELETE FROM index_pending";
 
-/** What the database says of the index, as columns of any statement: several facts at the price of one. */
+/** The state of the index, as columns of any statement: several facts for the price of one. */
 export const HEAD_COLUMNS = `
   (SELECT json_group_object(key, value) FROM meta
    WHERE key IN ('${GENERATION}', '${PROBLEM}', '${ANALYSIS}')) AS index_meta,
@@ -41,7 +41,7 @@ export interface HeadRow {
 export interface IndexHead {
   readonly generation: number;
   readonly tables: IndexTables;
-  /** The reason search cannot be trusted, or null. */
+  /** Why search cannot be trusted, or null. */
   readonly problem: string | null;
 }
 
@@ -70,18 +70,18 @@ function findProblem(meta: Record<string, string | number | undefined>, isWhole:
 export interface IndexDocument {
   readonly messageId: number;
   readonly conversationId: number;
-  /** Length of the message, to bound what waits. */
+  /** Length of the message, to limit the queue. */
   readonly bytes: number;
   readonly readTerms: ReadTerms;
-  /** Says that the terms will not be read again. */
+  /** Called when the terms will not be read again. */
   readonly release?: (() => void) | undefined;
 }
 
 /**
- * How the index of messages grows. Each transaction leaves a piece, and pieces are merged: by fours, as FTS5 would, every term is written
- * anew at each power of four, which costs more than indexing itself. By sixteens it is half as often. A merge goes on a little with every
- * transaction; only if three times as many pieces piled up would one transaction have to finish it, however long that takes. The buffer
- * holds a whole transaction of `index-queue.ts`, so that it leaves one piece.
+ * How the index of messages grows. Each transaction adds a segment, and segments are merged: with FTS5's default `automerge` of 4, every
+ * term is rewritten at each power of four, which costs more than indexing itself. With 16 it is half as often. A merge advances a little
+ * with every transaction; only if three times as many segments pile up would one transaction have to finish it, however long that takes.
+ * The buffer fits a whole transaction of `index-queue.ts`, so that it adds one segment.
  */
 const TUNING = { automerge: 16, crisismerge: 48, hashsize: 4 << 20 } as const;
 
@@ -97,10 +97,10 @@ export interface SummaryDocument {
 
 export class FullTextIndex {
   #connection: Connection;
-  /** Stored messages whose text is at hand and not indexed yet. */
+  /** Stored messages whose text is in memory and not indexed yet. */
   readonly #waiting = new Map<number, IndexDocument>();
   #waitingBytes = 0;
-  /** The tables as they were when the head was read last. */
+  /** The tables when the head was last read. */
   #tables: IndexTables | null = null;
 
   constructor(connection: Connection) {
@@ -136,7 +136,7 @@ export class FullTextIndex {
     return head;
   }
 
-  /** Reads with the tables that are known; if that fails, with those that a rebuild has put in their place meanwhile. */
+  /** Reads with the known tables; if that fails, with those that a rebuild has swapped in meanwhile. */
   readTables<T>(read: (tables: IndexTables) => T): T {
     const known = this.#tables ?? this.readHead().tables;
     try {
@@ -158,7 +158,7 @@ export class FullTextIndex {
     this.tune(tableName(generation));
   }
 
-  /** Sets {@link TUNING}, which FTS5 keeps with the table, where a table from before has it not. Inside the caller's transaction. */
+  /** Sets {@link TUNING}, which FTS5 stores with the table, for older tables without it. Inside the caller's transaction. */
   tune(table: string): void {
     const rows = this.#connection.all<{ k: string; v: number }>(`SELECT k, v FROM ${table}_config`);
     const kept = new Map(rows.map(({ k, v }) => [k, v]));
@@ -189,7 +189,7 @@ export class FullTextIndex {
     this.#connection.run(sql, ref, words, idents, scopeTerm(conversationId));
   }
 
-  /** Takes documents of messages that the caller's transaction stores; they wait to be indexed once it has. */
+  /** Takes documents of messages that the caller's transaction stores; they are indexed after it commits. */
   add(documents: readonly IndexDocument[]): void {
     if (documents.length === 0 || this.notedProblem() !== null) return;
     this.#connection.afterCommit(() => {
@@ -208,7 +208,7 @@ export class FullTextIndex {
     return this.#waitingBytes;
   }
 
-  /** These wait no longer. */
+  /** Removes these from the queue. */
   dropWaiting(ids: Iterable<number>): void {
     for (const id of ids) {
       const document = this.#waiting.get(id);
@@ -219,7 +219,7 @@ export class FullTextIndex {
     }
   }
 
-  /** Takes messages out of the index. Their terms leave the file only with {@link compress}. */
+  /** Removes messages from the index. Their terms leave the file only with {@link compress}. */
   remove(messageIds: readonly number[]): void {
     if (messageIds.length === 0) return;
     dropBlocksOf(this.#connection, messageIds);
@@ -246,7 +246,7 @@ export class FullTextIndex {
       this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
   }
 
-  /** Merges the index into one piece; only then are the terms of removed rows gone. Inside the caller's transaction. */
+  /** Merges the index into one segment; only then are the terms of removed rows gone. Inside the caller's transaction. */
   compress(): void {
     const { problem, tables } = this.readHead();
     if (problem !== null) return;
@@ -265,7 +265,7 @@ export class FullTextIndex {
     return reason;
   }
 
-  /** Puts messages into a table of the index, in the order of their ids, and their words as spelled into blocks. */
+  /** Inserts messages into a table of the index, ordered by id, and their spelled words into blocks. */
   insert(table: string, documents: readonly IndexDocument[], blocks: BlockWriter): void {
     const sql = `INSERT INTO ${table} (rowid, words, idents, scope) VALUES (?, ?, ?, ?)`;
     for (const { messageId, conversationId, readTerms } of documents) {
@@ -274,7 +274,7 @@ export class FullTextIndex {
     }
   }
 
-  /** Makes a rebuilt generation, which holds every message, the current one and drops the others. Inside the caller's transaction. */
+  /** Makes a complete rebuilt generation the current one and drops the others. Inside the caller's transaction. */
   swapTo(generation: number): void {
     const old = this.readHead().generation;
     this.#setMeta(GENERATION, generation);
@@ -299,7 +299,7 @@ export class FullTextIndex {
     }
   }
 
-  /** The trouble that was met and written down. */
+  /** The problem that was recorded. */
   notedProblem(): string | null {
     const noted = this.#meta(PROBLEM);
     return noted === null ? null : String(noted);
@@ -329,5 +329,5 @@ export class FullTextIndex {
 export const tableName = (generation: number): string => `messages_fts_${generation}`;
 export const summaryTableName = (generation: number): string => `summaries_fts_${generation}`;
 
-/** Every document carries one term for its conversation, so that a search inside one reads no other. */
+/** Every document has one term for its conversation, so that a search inside one reads no other. */
 export const scopeTerm = (conversationId: number): string => `c${conversationId}`;

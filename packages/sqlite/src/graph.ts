@@ -27,7 +27,7 @@ const LIST = `
   WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR s.state = ?3)
     AND (s.start_pos, s.depth, s.summary_id) > (?4, ?5, ?6)
   ORDER BY s.start_pos, s.depth, s.summary_id LIMIT ?7`;
-/** This and the counts stand in the index, whose condition is repeated here. */
+/** The index contains this and the counts; its condition is repeated here. */
 const OUTLINES = `
   SELECT s.summary_id, s.conversation_id, s.kind, s.depth, s.state, s.start_pos, s.end_pos, s.messages, s.descendant_count, s.tokens,
          s.source_tokens, s.earliest_at, s.latest_at, s.model, s.level, s.stale, s.is_root, s.published_seq, s.created_at

@@ -1,11 +1,11 @@
 /**
- * Messages on their way into the full-text index. A turn is stored at once and indexed a moment later, many messages in one
- * transaction: FTS5 writes a piece of index per transaction, and a piece per turn costs three times as much as a piece per hundred messages.
- * What is not indexed yet has a row in `index_pending`, written with the message, so whoever writes next indexes what a killed process left,
- * from the stored bytes.
+ * Queues messages for the full-text index. A turn is stored at once and indexed a moment later, many messages in one transaction: FTS5
+ * writes a segment per transaction, and a segment per turn costs three times as much as a segment per hundred messages. A message that is
+ * not indexed yet has a row in `index_pending`, written with the message, so the next writer indexes what a killed process left, from the
+ * stored bytes.
  *
- * Invariant: a message is in the index, or has a row in `index_pending`, or is forgotten, or the index is marked degraded; never two of them.
- * A failure here marks the index and never touches a message.
+ * Invariant: a message is in the index, or has a row in `index_pending`, or is forgotten, or the index is marked degraded; never two of
+ * them. A failure here marks the index and never affects a message.
  */
 import type { StoredBody } from "@lossless/core/adapter";
 import type { Derive } from "@lossless/core/ports";
@@ -26,24 +26,24 @@ import {
 const NEXT = `
   SELECT json_group_array(message_id) AS ids FROM (
     SELECT message_id FROM index_pending ORDER BY message_id LIMIT ?)`;
-/** They are taken in the order of their ids in this transaction, and nobody else writes meanwhile, so that all up to the last are done. */
+/** They are taken in order of id in this transaction, and nobody else writes meanwhile, so all up to the last are done. */
 const END_PENDING = "DELETE FROM index_pending WHERE message_id <= ?";
 const BODY = "SELECT message_id, conversation_id, body, encoding FROM messages WHERE message_id = ?";
 const BODIES = `
   SELECT message_id, conversation_id, body, encoding FROM messages
   WHERE message_id BETWEEN ? AND ? AND forgotten_at IS NULL ORDER BY message_id`;
 
-/** So many waiting messages, or so many bytes of them, are indexed without further delay. */
+/** This many waiting messages, or bytes of them, are indexed without further delay. */
 const FULL_AT = 1_024;
 const FULL_AT_BYTES = 4_000_000;
-/** The rest when this time has passed: long for a program that stores turn after turn, nothing for a person who searches. */
+/** The rest after this time: long for a program that stores turn after turn, nothing for a person who searches. */
 const DELAY_MS = 300;
-/** Messages of one transaction, so that other writers get their turn in between. */
+/** Messages per transaction, so that other writers get their turn in between. */
 const BATCH = FULL_AT;
-/** Blocks of words that are missing are made few at a time, whenever there is something to index anyway. */
+/** Missing blocks of words are made a few at a time, whenever there is something to index anyway. */
 const MENDED_AT_ONCE = 2;
 
-/** A message as it is read to be indexed. */
+/** A message as read for indexing. */
 export interface IndexedBody extends StoredBody {
   readonly conversation_id: number;
 }
@@ -65,10 +65,10 @@ export class IndexQueue {
   #context: StoreContext;
   #derive: Derive | null;
   #timer: NodeJS.Timeout | null = null;
-  /** Of a database that was just opened nobody knows how much the index lacks. */
+  /** For a database that was just opened, it is not known how much the index lacks. */
   #isChecked = false;
   readonly #blocks: BlockWriter;
-  /** How many blocks were looked at, which of them are missing, and how often something had been forgotten then. */
+  /** How many blocks were checked, which of them are missing, and the count of forgotten messages then. */
   #listedBlocks = 0;
   #missingBlocks: number[] = [];
   #forgotten = 0;
@@ -87,13 +87,13 @@ export class IndexQueue {
     this.#wait(DELAY_MS);
   }
 
-  /** Messages came in without their documents: which are not in the index is to be looked up. */
+  /** Messages arrived without their documents: look up which are not in the index. */
   lookAgain(): void {
     this.#isChecked = false;
     this.settleSoon();
   }
 
-  /** Indexes everything that waits. While another process holds the lock it is put off, and search says how much is missing. */
+  /** Indexes everything that waits. If another process holds the lock it is postponed, and search reports how much is missing. */
   settle(): void {
     const { connection, index } = this.#context;
     if (connection.readOnly || (this.#isChecked && index.waiting.size === 0)) return;
@@ -105,13 +105,13 @@ export class IndexQueue {
       index.dropWaiting(attempt.value.ids);
       ({ isDone } = attempt.value);
     }
-    // What another process has indexed, or somebody has forgotten, waits no longer either.
+    // Messages that another process has indexed, or that were forgotten, no longer wait either.
     if (this.#derive !== null) index.dropWaiting([...index.waiting.keys()]);
     this.#isChecked = true;
     this.#mendBlocks();
   }
 
-  /** Makes blocks of words that are missing. They only save time, so trouble with them is no trouble. */
+  /** Makes missing blocks of words. Failures are ignored: the blocks are only an optimisation. */
   #mendBlocks(): void {
     const { connection } = this.#context;
     const derive = this.#derive;
@@ -119,7 +119,7 @@ export class IndexQueue {
     try {
       this.#listBlocks(countFullBlocks(connection));
     } catch {
-      // A damaged table: whoever asks for what is in it is told, and `verify` names it.
+      // A damaged table: reads from it fail with an error, and `verify` reports it.
       return;
     }
     for (const block of this.#missingBlocks.splice(0, MENDED_AT_ONCE)) {
@@ -132,7 +132,7 @@ export class IndexQueue {
     }
   }
 
-  /** What was listed stays so until something is forgotten; to look at all blocks again each time would take longer the more there are. */
+  /** The list stays valid until something is forgotten; checking all blocks again each time would take longer the more there are. */
   #listBlocks(full: number): void {
     const { connection } = this.#context;
     const forgotten = countForgotten(connection);
@@ -143,7 +143,7 @@ export class IndexQueue {
     this.#listedBlocks = full;
   }
 
-  /** Nothing is indexed after this; a database that is closed cannot be written to. */
+  /** Stops indexing: a closed database cannot be written. */
   close(): void {
     this.settle();
     if (this.#timer) clearTimeout(this.#timer);
@@ -173,7 +173,7 @@ export class IndexQueue {
     return { ids: done, isDone: documents.length < BATCH };
   }
 
-  /** What another process stored and did not come to index. Null without a way to read it: then that is left to others. */
+  /** A message that another process stored and did not get to index. Null without a way to read it: then others do that. */
   #readDocument(messageId: number): IndexDocument | null {
     const row = this.#derive ? this.#context.connection.get<IndexedBody>(BODY, messageId) : undefined;
     return row && this.#derive ? toDocument(this.#context, row, this.#derive) : null;

@@ -1,6 +1,6 @@
 /**
- * What forks have in common with the conversations they left. A fork's own rows begin where it left its parent; what was said before is
- * stored once, with the parent, and belongs to both. A search in a fork reaches it, and nothing that the parent was told later.
+ * What forks share with their parents. A fork's own rows begin where it left its parent; earlier messages are stored once, with the parent,
+ * and belong to both. A search in a fork includes them, and nothing that the parent got later.
  */
 import type { DocumentKind, RecallScope } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
@@ -22,7 +22,7 @@ const BEYOND_OF = {
     JOIN json_each(?1) p ON s.conversation_id = p.value ->> 'conversationId' AND s.end_pos > p.value ->> 'position'`,
 } as const;
 
-/** Documents of the parents that lie behind the place where the fork left: in a conversation of the scope, but not in the scope. */
+/** Documents of the parents after the point where the fork left: in a conversation of the scope, but not in the scope. */
 export function listBeyond(
   connection: Connection,
   { inherited = [] }: RecallScope,
@@ -33,7 +33,7 @@ export function listBeyond(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** What was read of a scope, without those. */
+/** The rows read for a scope, without those. */
 export function dropBeyond<T>(
   connection: Connection,
   { inherited = [] }: RecallScope,

@@ -1,9 +1,9 @@
 /**
- * What an intake finds in its own file of the archive it is for. Before a verb asks about a session, a conversation or a summary, all that the
- * archive has of it is copied over: the conversation whole, the sessions it was held in, and the conversations that share a session with it
+ * Copies the rows an intake needs from the archive into its own file. Before a verb reads a session, a conversation or a summary,
+ * everything that the archive has of it is copied: the whole conversation, its sessions, and the conversations that share a session with it
  * or that it was forked from. So every verb decides as it would in the archive, and nobody waits for it.
  *
- * Invariant: all copies are of one state of the archive, that at which the intake began.
+ * Invariant: all copies are from one snapshot of the archive, that at which the intake began.
  */
 import { pathToFileURL } from "node:url";
 import type { MovedRow } from "@lossless/core/ports";
@@ -61,7 +61,7 @@ export class IntakeCopies {
   readonly #conversations = new Set<number>();
   readonly #families = new Set<string>();
 
-  /** Outside a transaction. Attached for reading only, the archive is not locked when the file is. */
+  /** Outside a transaction. Attached read-only, the archive is not locked when the file is. */
   constructor(file: Connection, archive: Connection) {
     this.#file = file;
     file.exec("PRAGMA foreign_keys = OFF");
@@ -73,7 +73,7 @@ export class IntakeCopies {
     this.#take([], this.#find(FIND_SESSIONS, JSON.stringify([...new Set(sessionIds)]), owner));
   }
 
-  /** Which conversations a session key has: their rows alone. Most of them are not touched. */
+  /** The conversations of a session key: only their rows. Most of them are not changed. */
   takeFamily(owner: string, sessionKey: string): void {
     const name = JSON.stringify([owner, sessionKey]);
     if (this.#families.has(name)) return;
@@ -81,12 +81,12 @@ export class IntakeCopies {
     this.#keep("conversations", `conversation_id IN ${AMONG}`, this.#find(FIND_FAMILY, owner, sessionKey));
   }
 
-  /** The conversation that takes what comes under a session key. */
+  /** The active conversation of a session key. */
   takeActive(owner: string, sessionKey: string): void {
     this.#take(this.#find(FIND_ACTIVE, owner, sessionKey), []);
   }
 
-  /** The conversations that another archive would know by this. */
+  /** The conversations that another archive would identify by this. */
   takeBegun(owner: string, sessionKey: string, createdAt: number): void {
     this.#take(this.#find(FIND_BEGUN, owner, sessionKey, createdAt), []);
   }
@@ -110,7 +110,7 @@ export class IntakeCopies {
     this.#keep("turns", `advancement_key IN ${AMONG}`, keys);
   }
 
-  /** When all is stored: leaves only what has to come over, so that the archive is locked no longer than that takes. */
+  /** When everything is stored: keeps only what has to be transferred, so that the archive is locked no longer than necessary. */
   finish(): void {
     for (const table of BROUGHT) this.#file.exec(dropUnchanged(table));
   }

@@ -1,15 +1,15 @@
 /**
- * The statements between an archive and the file of an intake beside it. Rows of the archive that an intake touches are copied into its file
- * first (`keep`); what is changed of them there is noted as it was before, by triggers; at the end what is new and what changed comes
- * over, if what changed is in the archive still as it was.
+ * The statements between an archive and the file of an intake beside it. Rows of the archive that an intake needs are first copied into its
+ * file (`keep`); triggers record the original of each row that is changed there; at the end new and changed rows are transferred, if the
+ * changed ones are still the same in the archive.
  *
- * Invariant: in the file, `kept_<table>` has the key of every row that came from the archive, `before_<table>` those of them that were changed
- * or deleted, whole, as they came.
+ * Invariant: in the file, `kept_<table>` has the key of every row copied from the archive, `before_<table>` the complete originals of those
+ * that were changed or deleted.
  */
 import { tables } from "@lossless/core/ports";
 import type { TableName } from "@lossless/core/ports";
 
-/** What conversations are made of, those that others refer to first. The rest is bookkeeping, which the archive makes itself. */
+/** The tables of conversations, referenced ones first. The rest is bookkeeping, which the archive makes itself. */
 export const BROUGHT = [
   "sessions",
   "conversations",
@@ -48,7 +48,7 @@ const isSameRow = (table: BroughtTable, a: string, b: string): string =>
     .map((column) => `${a}.${column} = ${b}.${column}`)
     .join(" AND ");
 
-/** Tables and triggers of the file in which an intake begins. The triggers end with the connection. */
+/** Tables and triggers of the file of a new intake. The triggers end with the connection. */
 export const makeNotes = (table: BroughtTable): string => {
   const [all, key] = [columnsOf(table), list(keyOf(table))];
   const note = `
@@ -70,7 +70,7 @@ export const keepRows = (table: BroughtTable, where: string): readonly string[] 
    ${selectKeys(table, `archive.${table}`)} WHERE ${where}`,
 ];
 
-/** Leaves in the file only what has to come over. */
+/** Keeps in the file only what has to be transferred. */
 export const dropUnchanged = (table: BroughtTable): string => `
   DROP TRIGGER temp.changed_${table};
   DROP TRIGGER temp.deleted_${table};
@@ -78,14 +78,14 @@ export const dropUnchanged = (table: BroughtTable): string => `
   WHERE (${list(keyOf(table))}) IN (${selectKeys(table, `main.kept_${table}`)})
     AND (${list(keyOf(table))}) NOT IN (${selectKeys(table, `main.before_${table}`)});`;
 
-/** A row that the intake changed and that is not in the archive as it was. */
+/** A row that the intake changed and that has changed or vanished in the archive. */
 export const findConflict = (table: BroughtTable): string => `
   SELECT 1 FROM intake.before_${table} b LEFT JOIN main.${table} m ON ${isSameRow(table, "m", "b")}
   WHERE ${columnsOf(table)
     .map((column) => `m.${column} IS NOT b.${column}`)
     .join(" OR ")} LIMIT 1`;
 
-/** A vector that a changed message has got meanwhile: whether it may keep it was decided without it. */
+/** A vector that a changed message got meanwhile: whether it may keep it was decided without it. */
 export const FIND_NEW_VECTOR = `
   SELECT 1 FROM intake.before_messages b CROSS JOIN main.message_vectors v USING (message_id)
   WHERE NOT EXISTS (
@@ -96,7 +96,7 @@ export const takeDeleted = (table: BroughtTable): string => `
     ${selectKeys(table, `intake.before_${table} b`)}
     WHERE NOT EXISTS (SELECT 1 FROM intake.${table} i WHERE ${isSameRow(table, "i", "b")}))`;
 
-/** Found by their keys: they are few beside the rows of the archive. */
+/** Looked up by their keys: they are few compared with the rows of the archive. */
 export const takeChanged = (table: BroughtTable): string => {
   const set = columnsOf(table)
     .filter((column) => !keyOf(table).includes(column))

@@ -1,11 +1,11 @@
 /**
- * Bringing whole conversations in beside other writers. What is brought in is stored and proven in an archive of its own, a file beside the
- * database, and comes over in one short transaction at the end. What the archive has already of the conversations that are touched is copied
- * into that file first (`intake-copies.ts`). Where somebody else changed the same rows meanwhile, it is done once more with what is there then;
- * only if that happens again is it brought in while this store holds the lock.
+ * Stores whole conversations while others write. They are stored and proven in a separate archive, a file beside the database, and
+ * transferred in one short transaction at the end. What the archive already has of the affected conversations is first copied into that
+ * file (`intake-copies.ts`). If another process changed the same rows meanwhile, it is repeated with the current rows; only if that happens
+ * again does this store hold the lock throughout.
  *
- * Invariants: numbers of rows in that file are taken from this archive before, so that chains and file ids hold when the rows come over.
- * Nobody sees a row before all do. A kill leaves a file that nothing refers to; whoever opens the archive next removes it.
+ * Invariants: row ids in that file are reserved in this archive beforehand, so that chains and file ids stay valid after the transfer.
+ * Nobody sees a row before all are visible. A kill leaves an unreferenced file; the next process that opens the archive removes it.
  */
 import { randomBytes } from "node:crypto";
 import { readdirSync, rmSync, statSync } from "node:fs";
@@ -27,10 +27,10 @@ import {
   takeDeleted,
 } from "./intake-rows.ts";
 
-/** So often an intake is tried beside other writers. */
+/** How often an intake is tried without holding the lock. */
 export const TRIES_BESIDE = 2;
 
-/** An intake that finds in its file what it asks for, as it is in the archive. */
+/** An intake that first copies what it reads from the archive into its file. */
 export function findCopies(into: Intake, copies: IntakeCopies): Intake {
   return {
     ...into,
@@ -85,8 +85,8 @@ const NEW_SUMMARIES = `
 const HAS_BLOB = "SELECT 1 FROM large_files WHERE storage_path = ?";
 
 /**
- * Takes over what the file has for the archive; false, and nothing happens, if somebody else changed the same meanwhile, or removed a large file
- * that no row named yet.
+ * Transfers the file's rows into the archive; false, without any change, if another process changed the same rows meanwhile, or removed a large
+ * file that no row named yet.
  */
 export function copyIn({ connection, index }: StoreContext, path: string, blobs: IntakeBlobs): boolean {
   connection.run("ATTACH ? AS intake", path);
@@ -95,7 +95,7 @@ export function copyIn({ connection, index }: StoreContext, path: string, blobs:
       if (!blobs.areThere()) return false;
       if ([...BROUGHT.map(findConflict), FIND_NEW_VECTOR].some((sql) => connection.get(sql))) return false;
       for (const table of BROUGHT.toReversed()) connection.exec(takeDeleted(table));
-      // One that is archived now makes room for the next; elsewhere what changed may name what is added.
+      // A conversation that is archived now makes room for the next; in other tables changed rows may refer to added ones.
       connection.exec(takeChanged("conversations"));
       for (const table of BROUGHT) connection.exec(takeAdded(table));
       for (const table of BROUGHT) connection.exec(takeChanged(table));
@@ -111,7 +111,7 @@ export function copyIn({ connection, index }: StoreContext, path: string, blobs:
   }
 }
 
-/** The blobs of an intake: what it puts is not removed before it is known that nobody else has stored the same. */
+/** The blobs of an intake: they are not removed before it is known that nobody else has stored the same. */
 export class IntakeBlobs implements Blobs {
   readonly #blobs: Blobs;
   readonly #put = new Set<string>();
@@ -156,7 +156,7 @@ const prefixOf = (path: string): string => `${path}-intake-`;
 /** A path for such a file. */
 export const nameIntake = (path: string): string => prefixOf(path) + randomBytes(6).toString("hex");
 
-/** One that cannot be removed now is removed by whoever opens the archive later. */
+/** One that cannot be removed now is removed when the archive is next opened. */
 export function removeIntake(path: string): void {
   for (const suffix of ["", "-wal", "-shm"])
     try {
@@ -166,13 +166,13 @@ export function removeIntake(path: string): void {
     }
 }
 
-/** Long enough that a file which is being made now is not taken for one that was left behind. */
+/** Long enough that a file being created now is not mistaken for an abandoned one. */
 const LEFT_AFTER_MS = 60_000;
 
-/** Soon after its name is taken, such a file is locked until it is read. */
+/** Soon after its name is chosen, such a file is locked until it has been read. */
 export const MADE_MS = 5_000;
 
-/** Removes the files of programs that were killed, and names them. One that is in use is locked. */
+/** Removes the files of killed programs, and returns their names. One in use is locked. */
 export function sweepIntakes(
   { path, readOnly }: Connection,
   now: number,
@@ -193,7 +193,7 @@ export function sweepIntakes(
   return removed;
 }
 
-/** Nothing in a folder that may be entered but not listed. */
+/** Empty for a folder that may be entered but not listed. */
 function listFolder(folder: string): string[] {
   try {
     return readdirSync(folder);

@@ -1,4 +1,4 @@
-/** Clues as FTS5 reads them. Every term stands in quotes, so no character of a question is ever read as an operator. */
+/** Clues as FTS5 queries. Every term is quoted, so no character of a question is ever parsed as an operator. */
 import type { TextClue } from "@lossless/core/ports";
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Counting: what a conversation holds and what of it the context leaves out, and what the database's pages are used for. Everything that
- * tells people a number of messages asks here, so that no two of them mean something else by it.
+ * Counts: what a conversation contains and what of it the context leaves out, and what the database's pages are used for. Everything that
+ * shows a number of messages uses these, so that all mean the same.
  */
 import { shareStorage, toCounts } from "@lossless/core/adapter";
 import type { ShownCounters, StorageKinds } from "@lossless/core/adapter";
@@ -15,7 +15,7 @@ const HIDDEN_ROWS = `
   WHERE conversation_id = ? AND hidden_now <> 0 AND revises IS NULL GROUP BY hidden_now`;
 const REVISIONS = "SELECT count(*) AS n FROM messages WHERE conversation_id = ? AND revises IS NOT NULL";
 
-/** Conversations that are not there, or not the owner's, are left out. */
+/** Conversations that do not exist, or are not the owner's, are omitted. */
 export function countMessages(
   { connection }: StoreContext,
   conversationIds: readonly number[],
@@ -47,7 +47,7 @@ const TEXTS = "SELECT kind, sum(octet_length(content)) AS bytes FROM summaries G
 const ARRIVED = "SELECT coalesce(sum(arrival_bytes), 0) AS bytes FROM conversations";
 const FILES = "SELECT coalesce(sum(byte_size), 0) AS bytes FROM large_files";
 
-/** Tables that hold messages; those of the index, which hold terms; the rest is order, proof and accounts. */
+/** Tables of messages; tables of the index, which contain terms; the rest is order, proof and accounts. */
 const OF_MESSAGES = /^(messages|message_parts|redactions)$/;
 const OF_INDEX = /_fts_|^word_blocks$|^vectors$/;
 

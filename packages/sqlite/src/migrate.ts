@@ -1,6 +1,6 @@
 /**
- * Brings a database to the current schema, or refuses it. The file says what it is by `application_id` and how old by
- * `user_version`; nothing is guessed from table names except to give a better message.
+ * Upgrades a database to the current schema, or refuses it. `application_id` identifies the file and `user_version` its age; table names
+ * are only used to give a better message.
  */
 import { APPLICATION_ID, EngineError } from "@lossless/core/adapter";
 import { statfsSync } from "node:fs";
@@ -41,11 +41,11 @@ interface Migration {
   readonly finish?: (connection: Connection, onProgress: ProgressFn) => void;
   /** Free space that `fill` needs. */
   readonly countBytes?: (connection: Connection) => number;
-  /** Everything is sealed as it is once the schema is the newest one. */
+  /** Everything is sealed as it is after the schema has become the newest one. */
   readonly reseals?: boolean;
 }
 
-/** Called between the steps of something long; not before the first, nor after the last. */
+/** Called between the steps of long work; not before the first, nor after the last. */
 type ProgressFn = (done: number, total: number) => void;
 
 const MIGRATIONS: readonly Migration[] = [
@@ -75,7 +75,7 @@ const MIGRATIONS: readonly Migration[] = [
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** One transaction: whatever ends it leaves the schema and the rows that were there. */
+/** One transaction: any interruption leaves the old schema and rows. */
 export function migrate(connection: Connection, onProgress: ProgressFn = () => undefined): void {
   checkOrigin(connection);
   connection.refuseNewerThan(SCHEMA_VERSION);
@@ -130,7 +130,7 @@ const OBJECTS = `
   SELECT type, name, sql FROM sqlite_schema
   WHERE name NOT LIKE 'sqlite_%' AND name NOT GLOB 'messages_fts_*' AND name NOT GLOB 'summaries_fts_*' ORDER BY name`;
 
-/** What differs between the schema of a database and the one that the migrations make, in words; the full-text index checks itself. */
+/** The differences between the schema of a database and the one that the migrations make, in words; the full-text index checks itself. */
 export function compareSchema(connection: Connection): string[] {
   const wanted = (expectedSchema ??= makeSchema());
   const found = new Map(connection.all<SchemaObject>(OBJECTS).map((row) => [row.name, row]));
@@ -146,7 +146,7 @@ export function compareSchema(connection: Connection): string[] {
   ];
 }
 
-/** SQLite keeps the comments of a statement; those of early versions were worded differently. No literal of the schema holds `--`. */
+/** SQLite keeps the comments of a statement; those of early versions were worded differently. No literal of the schema contains `--`. */
 const dropComments = (sql: string | null | undefined): string =>
   (sql ?? "").replaceAll(/--[^\n]*/g, "").replaceAll(/\s+/g, " ");
 

@@ -1,6 +1,5 @@
 /**
- * The next id of a table. An id that was given out once never names anything else: where the rows with the highest ids were removed, `meta`
- * remembers how high they were.
+ * The next id of a table. An id is never reused: if the rows with the highest ids were removed, `meta` records how high they were.
  *
  * Invariant: every row of these tables gets its id from here.
  */
@@ -26,7 +25,7 @@ const NEXT_ID: Readonly<Record<NumberedTable, string>> = {
 export const readNextId = (connection: Connection, table: NumberedTable): number =>
   connection.get<{ id: number }>(NEXT_ID[table])?.id ?? 1;
 
-/** Remembers the highest ids. To be called before rows are removed, in the same transaction. */
+/** Records the highest ids. Call it before rows are removed, in the same transaction. */
 export function keepHighestIds(connection: Connection): void {
   for (const table of Object.keys(ID_COLUMNS) as NumberedTable[]) {
     setMark(connection, table, readNextId(connection, table) - 1);
@@ -41,14 +40,14 @@ const giveBack = (table: NumberedTable): string => `
 const setMark = (connection: Connection, table: NumberedTable, id: number): number =>
   connection.run(SET_MARK, markOf(table), id);
 
-/** Numbers taken at once: of messages as many as some batches have. */
+/** Ids reserved at once: for messages as many as a few batches have. */
 const AT_ONCE = { messages: 4_096, sessions: 64, conversations: 16 } as const;
 
-/** Numbers for rows that are stored elsewhere first: they are taken from the archive to which the rows will come, and nobody else gets them. */
+/** Ids for rows that are first stored elsewhere: they are reserved in the archive to which the rows will be transferred. */
 export class ReservedIds {
   readonly #archive: Connection;
   readonly #elsewhere: Connection;
-  /** Those taken last. */
+  /** The last reserved ranges. */
   readonly #taken = new Map<NumberedTable, { readonly first: number; readonly last: number }>();
 
   constructor(archive: Connection, elsewhere: Connection) {
@@ -56,7 +55,7 @@ export class ReservedIds {
     this.#elsewhere = elsewhere;
   }
 
-  /** The first of so many. */
+  /** The first of this many. */
   take(table: NumberedTable, count: number): number {
     const next = readNextId(this.#elsewhere, table);
     if (next + count - 1 <= (this.#taken.get(table)?.last ?? 0)) return next;
@@ -71,7 +70,7 @@ export class ReservedIds {
     return first;
   }
 
-  /** Gives back those that no row has got, unless somebody else has taken numbers behind them, or is writing now: then they are lost. */
+  /** Returns unused ids, unless another process has reserved ids after them, or is writing now: then they are lost. */
   giveBack(): void {
     this.#archive.tryWrite(() => {
       for (const [table, { first, last }] of this.#taken)

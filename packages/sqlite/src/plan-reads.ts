@@ -1,4 +1,4 @@
-/** The questions of plans, answered at once from the connection, inside the transaction of the plan. */
+/** Answers the questions of plans directly from the connection, inside the plan's transaction. */
 import { ATTACHMENT_PREFIX, EVENT_KIND, HIDDEN, must, PAGE_ROWS } from "@lossless/core/adapter";
 import type { SessionRef } from "@lossless/core/adapter";
 import type {
@@ -41,7 +41,7 @@ const HEAD = `
 const SELECT_HEAD = `SELECT ${HEAD} FROM conversations c WHERE conversation_id = ?`;
 const SELECT_ACTIVE = `SELECT ${HEAD} FROM conversations c WHERE owner = ? AND session_key = ? AND archived_at IS NULL`;
 const SELECT_SESSION = "SELECT session_ref FROM sessions WHERE owner = ? AND session_id = ?";
-/** In one statement: every turn asks for it. */
+/** In one statement: every turn needs it. */
 const SELECT_PLACE = `
   SELECT s.session_ref, s.base_tokens, p.start_position, p.base_position, ${HEAD}
   FROM sessions s LEFT JOIN placements p USING (session_ref) LEFT JOIN conversations c USING (conversation_id)
@@ -113,7 +113,7 @@ const SOURCE_AROUND = `
   SELECT ${SPAN} FROM summaries WHERE summary_id = (
     SELECT s.summary_id FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
     WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) <= (?2, ?3) AND (s.end_pos, s.end_seq) >= (?2, ?3))`;
-/** The sources of a summary as they are now. */
+/** The current sources of a summary. */
 const CURRENT_SOURCES = `
   SELECT l.ordinal, m.position AS start_pos, m.seq, m.position AS end_pos, m.message_id, NULL AS summary_id,
          coalesce(n.tokens, m.tokens) AS tokens, 1 AS messages, -1 AS depth, m.hidden_now AS hidden,
@@ -127,7 +127,7 @@ const CURRENT_SOURCES = `
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1 ORDER BY 1`;
 const DERIVED =
   "SELECT summary_id, ordinal, parent_summary_id FROM summary_parents WHERE parent_summary_id = ?";
-/** All versions of the events that the given ids belong to, and of what is attached to them: `media:<event id>:<number>`. */
+/** All versions of the events that the given ids belong to, and of their attachments: `media:<event id>:<number>`. */
 const FORGETTABLE = `
   WITH named AS (SELECT DISTINCT coalesce(m.revises, m.message_id) AS id FROM json_each(?1) j JOIN messages m ON m.message_id = j.value),
   attachments AS (
@@ -148,7 +148,7 @@ const FILES_ONLY_OF = `
   FROM json_each(?1) j JOIN message_parts p ON p.message_id = j.value JOIN large_files f ON f.file_id = p.file_id
   WHERE NOT EXISTS (SELECT 1 FROM message_parts o WHERE o.file_id = f.file_id AND o.message_id NOT IN (SELECT value FROM json_each(?1)))
   ORDER BY f.file_id`;
-/** Every summary above the messages, however high and whatever its state. */
+/** Every summary above the messages, at any height and in any state. */
 const SUMMARIES_ABOVE = `
   WITH RECURSIVE touched (id) AS (
     SELECT l.summary_id FROM json_each(?1) j JOIN summary_messages l ON l.message_id = j.value
@@ -218,7 +218,7 @@ type PlacementTuple = readonly [
   baseTokens: number | null,
   startPosition: number | null,
   basePosition: number | null,
-  /** Of a session that is placed. */
+  /** Of a session with a placement. */
   ...head: HeadTuple,
 ];
 
@@ -241,7 +241,7 @@ const toHead = (row: HeadTuple): HeadRow => ({
   owner: row[15],
 });
 
-/** Up to here, asking for each is the faster way. */
+/** Up to this many, single queries are faster. */
 const FEW_EVENTS = 16;
 
 export class PlanReads implements Reads {
@@ -251,7 +251,7 @@ export class PlanReads implements Reads {
   readonly #files: Pick<Blobs, "read"> | null;
   readonly #reserved: ReservedIds | null;
 
-  /** Only proofs read large files. Numbers come from this archive unless they were reserved in another. */
+  /** Only proofs read large files. Ids come from this archive unless they were reserved in another. */
   constructor(
     connection: Connection,
     files: Pick<Blobs, "read"> | null = null,
@@ -281,7 +281,7 @@ export class PlanReads implements Reads {
     return this.#connection.list<HeadTuple>(SELECT_ACTIVE, owner, key).map(toHead)[0] ?? null;
   }
 
-  /** Several questions of the same set want it, and it is read once. */
+  /** Several questions of the same set need it, and it is read once. */
   #findSession(owner: string, id: string): number | null {
     if (this.#session?.owner === owner && this.#session.id === id) return this.#session.ref;
     return this.#connection.get<{ session_ref: number }>(SELECT_SESSION, owner, id)?.session_ref ?? null;
@@ -316,7 +316,7 @@ export class PlanReads implements Reads {
     );
   }
 
-  /** A turn asks for each of its few events, an import for all of a batch at once: hundreds of questions take longer than storing. */
+  /** A turn queries each of its few events, an import all of a batch at once: hundreds of queries take longer than storing. */
   #findEvents(sessionRef: number, eventIds: readonly string[]): [eventId: string, messageId: number][] {
     const isMany = eventIds.length > FEW_EVENTS;
     const apart = isMany ? eventIds.filter((eventId) => !isPlain(eventId)) : eventIds;
@@ -362,7 +362,7 @@ export class PlanReads implements Reads {
     return this.#eachEvent<Row<"boundaries">>(SELECT_BOUNDARY, session, eventIds);
   }
 
-  /** Under the id that was asked for: not every id comes out of the database as it went in. */
+  /** Under the requested id: not every id comes out of the database as it went in. */
   #eachEvent<T>(sql: string, { owner, id }: SessionRef, eventIds: readonly string[]): T[] {
     const ref = this.#findSession(owner, id);
     if (ref === null) return [];
@@ -527,7 +527,7 @@ export class PlanReads implements Reads {
     return this.#connection.get<{ n: number }>(COUNT_OWN_NAMES, conversationId)?.n ?? 0;
   }
 
-  /** One statement for each key: for the few that a write asks for, that is faster than a set. */
+  /** One query for each key: for the few keys of a write, that is faster than a set. */
   #each<T>(sql: string, keys: readonly (string | number)[]): T[] {
     return keys.flatMap((key) => this.#connection.all<T>(sql, key));
   }

@@ -1,6 +1,6 @@
 /**
- * Runs plans on SQLite: questions are answered at once inside BEGIN IMMEDIATE, and the change set is written in the same transaction. A
- * transaction that is repeated, because another process held the lock or the plan met a conflict, begins the plan anew.
+ * Runs plans on SQLite: questions are answered directly inside BEGIN IMMEDIATE, and the change set is written in the same transaction. When
+ * a transaction is retried, because another process held the lock or the plan met a conflict, the plan starts again.
  */
 import { Conflict } from "@lossless/core/adapter";
 import type { Asking } from "@lossless/core/adapter";
@@ -10,7 +10,7 @@ import type { StoreContext } from "./store-context.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { PlanReads } from "./plan-reads.ts";
 
-/** Nobody else writes meanwhile: what conflicts was guessed before the lock was taken, and is not guessed a second time. */
+/** Nobody else writes meanwhile: a conflict comes from a guess made before taking the lock, and the guess is not repeated. */
 const ATTEMPTS = 2;
 
 export function writePlan<T>(context: StoreContext, plan: () => Plan<T>): T {
@@ -40,7 +40,7 @@ const refuse = (): never => {
 export const readPlan = <T>(context: StoreContext, plan: () => Asking<T>): T =>
   context.connection.read(() => answerNow(context, plan()));
 
-/** A part of a plan for a verb that is none itself: what it asks is answered now, inside the transaction of the caller. */
+/** Part of a plan for a verb that is not a plan: its questions are answered now, inside the caller's transaction. */
 export const answerNow = <T>(
   { connection, files }: Pick<StoreContext, "connection"> & Partial<Pick<StoreContext, "files">>,
   part: Asking<T>,

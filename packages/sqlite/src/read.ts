@@ -1,4 +1,4 @@
-/** Reading conversations, messages, files and the state of the archive. Every read that serves a caller is filtered by its owner. */
+/** Reading conversations, messages, files and the state of the archive. Every read for a caller is filtered by owner. */
 import { statSync } from "node:fs";
 import {
   countReasons,
@@ -53,7 +53,7 @@ const CONVERSATION_COLUMNS = `
   c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause,
   c.agent, c.project, c.branch, c.title, c.model, c.name, c.tags, c.pinned_at, c.unlisted_at, c.message_count,
   c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
-/** The conversations that {@link bindFilter} chooses. */
+/** The conversations that {@link bindFilter} selects. */
 export const CHOSEN = `(?1 IS NULL OR c.owner = ?1) AND (?2 IS NULL OR c.session_key = ?2)
   AND (?3 IS NULL OR c.project = ?3) AND (?4 IS NULL OR c.agent = ?4) AND (?5 IS NULL OR c.session_id <> ?5)`;
 export const bindFilter = (filter: ConversationFilter): (string | null)[] => [
@@ -63,7 +63,7 @@ export const bindFilter = (filter: ConversationFilter): (string | null)[] => [
   filter.agent ?? null,
   filter.exceptSession ?? null,
 ];
-/** What lists are narrowed by beside that; see {@link bindList}. */
+/** Further filters of lists; see {@link bindList}. */
 const LISTED = `(?6 IS NULL OR c.model = ?6) AND (?7 IS NULL OR c.last_at >= ?7)
   AND (?8 IS NULL OR c.last_at < ?8) AND (?9 = 1 OR c.unlisted_at IS NULL)
   AND (?10 IS NULL OR EXISTS (SELECT 1 FROM json_each(c.tags) t WHERE t.value = ?10))`;
@@ -89,7 +89,7 @@ const LISTS: Readonly<Record<ConversationOrder, string>> = {
   agent: selectConversations(`${PINNED_FIRST}, c.agent IS NULL, c.agent, ${BY_TIME}`),
   model: selectConversations(`${PINNED_FIRST}, c.model IS NULL, c.model, ${BY_TIME}`),
 };
-/** Looks at the first rows only: a conversation without a user is not read to its end. */
+/** Reads the first rows only: a conversation without a user is not read to its end. */
 const OPENINGS = `
   SELECT j.value AS conversationId, m.message_id AS messageId FROM json_each(?1) j CROSS JOIN messages m
   WHERE m.message_id IN (
@@ -101,7 +101,7 @@ const OPENINGS = `
 const SELECT_CONVERSATION = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
 
-/** The time that reading shows: of a line without one, that of the next line that has one, at the end that of the last before. */
+/** The displayed time: for a line without one, that of the next line that has one, at the end that of the last before. */
 export const READ_AT = `
   CASE WHEN m.dated = 1 OR c.first_at IS NULL THEN m.created_at ELSE coalesce(
     (SELECT n.created_at FROM messages n WHERE n.conversation_id = m.conversation_id
@@ -135,7 +135,7 @@ export const PARTS_OF = `
 const SELECT_FILE = `
   SELECT f.* FROM large_files f JOIN conversations c USING (conversation_id)
   WHERE f.file_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
-/** One look per session: event ids are random, and an index over all of them would cost every import more than this. */
+/** One lookup per session: event ids are random, and an index over all of them would cost every import more than this. */
 const SESSIONS_WITH = `
   SELECT s.session_id FROM sessions s
   WHERE s.owner = ?1 AND EXISTS (SELECT 1 FROM event_ids e WHERE e.session_ref = s.session_ref AND e.event_id = ?2)
@@ -223,7 +223,7 @@ export function readOutline({ connection }: StoreContext, request: OutlineReques
   return toMessageOutline(rows);
 }
 
-/** Both walk the index of positions alone, so that a number far inside costs milliseconds. */
+/** Both walk only the index of positions, so that an index far inside costs milliseconds. */
 const IDS_AT = `
   SELECT m.message_id AS id FROM conversations c JOIN messages m USING (conversation_id)
   WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)
@@ -266,7 +266,7 @@ export function readMessage(
   });
 }
 
-/** The bytes handed in: the body decompressed, each payload put back from its file. */
+/** The arrival bytes: the body decompressed, each payload put back from its file. */
 export function restoreBytes(
   row: StoredBody,
   parts: readonly PartRecord[],
@@ -277,10 +277,10 @@ export function restoreBytes(
   return putTogether(row, payloads, contents);
 }
 
-/** What was cut out of a message, as far as its references tell. */
+/** What was cut out of a message, as far as its references say. */
 export const toCuts = (parts: readonly PartRecord[]): CutPayload[] => toCutPayloads(listPayloads(parts));
 
-/** The first version of each message, and what its newest holds. */
+/** The first version of each message, with the content of its newest. */
 const SELECT_SHOWN = `
   SELECT f.message_id, f.seq, f.created_at, v.message_id, v.body, v.encoding, v.arrival_bytes, v.tokens
   FROM json_each(?1) j CROSS JOIN messages f ON f.message_id = j.value
@@ -311,7 +311,7 @@ export function readShown(
     const decoded = rows.map(([, , , versionId, body, encoding, arrivalBytes]) =>
       bodies.decode(versionId, { body, encoding }, arrivalBytes),
     );
-    // A body as long as what was handed in has lost nothing to a file.
+    // A body as long as the arrival has no payload in a file.
     const cut = rows.filter((row, at) => decoded[at]?.byteLength !== row[6]);
     const references = readReferences(
       connection,
@@ -327,7 +327,7 @@ export function readShown(
   });
 }
 
-/** What stands in shown messages for each payload that lives in a file. */
+/** The references that replace payloads in shown messages. */
 function readReferences(
   connection: Connection,
   versionIds: readonly number[],

@@ -1,13 +1,13 @@
 /**
- * Parts of messages that are calls or results of our own tools: what `archive/recall-parts.ts` finds, asked of the one index that knows our
- * calls. It narrows by the look of the name; the rule in `model/recall-tools.ts` decides.
+ * Parts of messages that are calls or results of our own tools: what `archive/recall-parts.ts` finds, from the one index of our calls. It
+ * narrows by the form of the name; the rule in `model/recall-tools.ts` decides.
  */
 import { FARTHEST_CALL, gatherRecallParts } from "@lossless/core/adapter";
 import type { FoundPart } from "@lossless/core/adapter";
 import type { RecallParts } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
 
-/** Whether there are any, for any statement: asked before the loops, so that archives without one pay nothing. */
+/** Whether there are any, for any statement: evaluated before the loops, so that archives without one pay nothing. */
 export const HAS_RECALL_PARTS = `
   EXISTS (SELECT 1 FROM message_parts INDEXED BY recall_parts WHERE tool_name GLOB '*lcm_*')`;
 const COUNT =

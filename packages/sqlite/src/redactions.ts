@@ -1,6 +1,6 @@
 /**
- * The vault's rows: keyed commitments of redacted messages, and sealed values. Written with the message, moved with it, erased with it.
- * No key comes here.
+ * The vault's rows: keyed commitments of redacted messages, and sealed values. Written, moved and erased with their message. There is never
+ * a key here.
  */
 import { planReplaceSealed, toRedaction } from "@lossless/core/adapter";
 import type { RedactionRow, SealedValueRow } from "@lossless/core/adapter";
@@ -48,7 +48,7 @@ export function replaceSealed(
   values: readonly SealedValue[],
 ): void {
   context.connection.write(() => {
-    // Deleted content is overwritten where it stood.
+    // Overwrite deleted content in place.
     context.connection.exec("PRAGMA secure_delete = ON");
     writePlan(context, () => planReplaceSealed(messageId, values));
   });

@@ -1,10 +1,10 @@
 /**
- * Rebuilding the full-text index while the program runs: a new generation is filled in short transactions, so that writers get their
- * turn between them, and swapped in by the last one. Until then search uses the old generation, if it can. An interrupted rebuild leaves
- * the old one in place; its half-filled table is dropped by the next run.
+ * Rebuilds the full-text index online: a new generation is filled in short transactions, so that writers get their turn between them, and
+ * the last one swaps it in. Until then search uses the old generation, if it can. An interrupted rebuild leaves the old one in place; the
+ * next run drops its half-filled table.
  *
- * Invariant: a table that is being filled belongs to one rebuild, because no number of a generation is used twice. Whoever forgets something
- * drops it, terms and all; its rebuild then begins again.
+ * Invariant: a table that is being filled belongs to one rebuild, because no generation number is used twice. A forget drops the table with
+ * its terms; its rebuild then starts over.
  */
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "@lossless/core/adapter";
@@ -22,13 +22,16 @@ const NEXT_MESSAGES = `
 const SUMMARIES = `
   SELECT r.summary_ref, s.summary_id, s.conversation_id, s.content FROM summary_refs r JOIN summaries s USING (summary_id)
   WHERE r.summary_ref > ? ORDER BY r.summary_ref LIMIT ${BATCH}`;
-/** Those that no page had, because they were stored under an id that the pages had passed. The ids come from an index that holds nothing else. */
+/**
+ * Messages that no page had, because they were stored under an id that the pages had passed. The ids come from an index with nothing else
+ * in it.
+ */
 const selectLeftOut = (table: string): string => `
   SELECT m.message_id, m.conversation_id, m.body, m.encoding
   FROM messages i INDEXED BY messages_by_seq CROSS JOIN messages m ON m.message_id = i.message_id
   WHERE NOT EXISTS (SELECT 1 FROM ${table}_docsize d WHERE d.id = i.message_id) AND m.forgotten_at IS NULL
   ORDER BY m.message_id LIMIT ${BATCH}`;
-/** What the pages had of messages that were removed since. */
+/** Rows of messages that were removed since their page was read. */
 const deleteRemoved = (table: string): string => `
   DELETE FROM ${table} WHERE rowid IN (
     SELECT id FROM ${table}_docsize WHERE id NOT IN (SELECT message_id FROM messages INDEXED BY messages_by_seq))`;
@@ -72,7 +75,7 @@ class Rebuild {
     this.#blocks = new BlockWriter(context.connection);
   }
 
-  /** How many messages are in the new index; null when its table was dropped meanwhile. */
+  /** How many messages are in the new index; null if its table was dropped meanwhile. */
   async run(
     onProgress: (done: number, total: number) => void,
     signal: AbortSignal | undefined,
@@ -93,7 +96,7 @@ class Rebuild {
         return done;
       }
       after = last;
-      // Lets other calls to this connection, and a cancellation, in between.
+      // Lets other calls to this connection, and a cancellation, run in between.
       await setImmediate();
     }
   }
@@ -110,7 +113,7 @@ class Rebuild {
     const documents = rows.map((row) => toDocument(this.#context, row, this.#derive));
     const { connection, index } = this.#context;
     return this.#write(() => {
-      // What was forgotten since it was read must not come back as terms.
+      // Messages forgotten since they were read must not come back as terms.
       const gone = new Set(connection.all<{ id: number }>(FORGOTTEN, after, last).map(({ id }) => id));
       const present = documents.filter(({ messageId }) => !gone.has(messageId));
       index.insert(this.#table, present, this.#blocks);
@@ -137,7 +140,7 @@ class Rebuild {
     });
   }
 
-  /** Null when the table is not there any more. */
+  /** Null when the table no longer exists. */
   #write(work: () => number): number | null {
     const { connection } = this.#context;
     return connection.write(() => {
@@ -153,7 +156,7 @@ class Rebuild {
 const readLastNumber = ({ connection }: StoreContext): number =>
   connection.get<{ n: number }>(LAST_NUMBER, NUMBER)?.n ?? 0;
 
-/** Makes the tables of a new generation, and gives its number. */
+/** Makes the tables of a new generation, and returns its number. */
 function begin(context: StoreContext): number {
   const { connection, index } = context;
   return connection.write(() => {
@@ -168,7 +171,7 @@ function begin(context: StoreContext): number {
 type SummaryText = Pick<Row<"summaries">, "summary_id" | "conversation_id" | "content"> &
   Pick<Row<"summary_refs">, "summary_ref">;
 
-/** Summaries are few beside the messages, so the last transaction takes them all. */
+/** Summaries are few compared with messages, so the last transaction adds them all. */
 function fillSummaries({ connection, index }: StoreContext, generation: number): void {
   const table = summaryTableName(generation);
   for (let after = 0; ;) {
@@ -186,7 +189,7 @@ function fillSummaries({ connection, index }: StoreContext, generation: number):
   }
 }
 
-/** Tables of a rebuild that is not done: nobody reads them, but they hold terms. */
+/** Tables of an unfinished rebuild: nobody reads them, but they contain terms. */
 export function dropUnfinished({ connection, index }: StoreContext): void {
   const current = index.readHead().tables.message;
   const stale = connection

@@ -1,4 +1,4 @@
-/** Finding what is to be remade; the rules are in `archive/remake.ts`. */
+/** Finds what to remake; the rules are in `archive/remake.ts`. */
 import { must, planNextStale, toSummary } from "@lossless/core/adapter";
 import type { Row, StaleSummary } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";

@@ -1,6 +1,6 @@
 /**
- * Removing whole conversations on SQLite: the rules are in `archive/remove.ts`. References are checked once, before the commit, and no id is
- * given out again.
+ * Removes whole conversations on SQLite: the rules are in `archive/remove.ts`. References are checked once, before the commit, and no id is
+ * reused.
  */
 import { EngineError, planRemoveConversations } from "@lossless/core/adapter";
 import type { ConversationTies, RemovedCounts } from "@lossless/core/ports";
@@ -14,7 +14,7 @@ export function removeConversations(
   expected: readonly ConversationTies[],
 ): RemovedCounts | null {
   const { connection, files } = context;
-  // Checked for each deleted row they cost a look through whole tables; together, at the end, they are checked once.
+  // Checked for each deleted row, foreign keys cost scans of whole tables; at the end they are checked once, together.
   connection.exec("PRAGMA foreign_keys = OFF");
   try {
     const removal = connection.write(() => {

@@ -1,4 +1,4 @@
-/** For repair: copying the database page by page, its version, and whether single events can be given back as they came. */
+/** For repair: copying the database page by page, its version, and whether single events can be read back unchanged. */
 import { backup as backupDatabase } from "node:sqlite";
 import type { StoredBody } from "@lossless/core/adapter";
 import { translate } from "./errors.ts";
@@ -6,7 +6,7 @@ import type { StoreContext } from "./store-context.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
 import { readParts, restoreBytes } from "./read.ts";
 
-/** Pages copied between two looks at other work. */
+/** Pages copied before other work gets its turn. */
 const PAGES_AT_ONCE = 500;
 
 export async function backup(

@@ -1,8 +1,8 @@
 /**
- * Keeps seals (`archive/seals.ts` says what they are). Triggers that exist only on the connections of this program note what a transaction
- * changes, and before it commits that is sealed again. So every way of writing is covered, and an edit by any other program leaves a seal that
- * does not match. A program that was started before there were seals can no longer store anything (`refuse_older_programs`): it would leave
- * rows without one.
+ * Maintains seals (defined in `archive/seals.ts`). Triggers that exist only on this program's connections record what a transaction
+ * changes, and that is sealed again before it commits. So every way of writing is covered, and an edit by any other program leaves a seal
+ * that does not match. A program from before there were seals can no longer store anything (`refuse_older_programs`): it would leave rows
+ * without one.
  */
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { hashSeal, SEAL_KINDS, SEALED } from "@lossless/core/adapter";
@@ -28,7 +28,7 @@ const SET_SEAL =
   "INSERT INTO seals (kind, id, hash) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET hash = excluded.hash";
 const DROP_SEAL = "DELETE FROM seals WHERE kind = ? AND id = ?";
 
-/** Seals what transactions of this connection change, from now on. */
+/** From now on, seals what transactions of this connection change. */
 export function keepSeals(connection: Connection): void {
   const changed = new Map<string, Set<SQLInputValue>>(SEAL_KINDS.map((kind) => [kind, new Set()]));
   connection.database.function("note_unsealed", { directOnly: false }, (kind, id) => {
@@ -47,12 +47,12 @@ export function keepSeals(connection: Connection): void {
   });
 }
 
-/** Gives a connection the function without which the schema refuses to store: only those that keep seals may. */
+/** Gives a connection the function without which the schema refuses to store: only connections that maintain seals may. */
 export function allowWrites(database: DatabaseSync): void {
   database.function("needs_newer_lossless_claw", { directOnly: false }, () => null);
 }
 
-/** Makes the triggers, also again after the connection has dropped them: a change of `temp_store` does. */
+/** Creates the triggers, also again after the connection has dropped them, as a change of `temp_store` does. */
 export function watchSealed(connection: Connection): void {
   for (const { table, kind, id, columns, isPartial } of TABLES) {
     const note = (row: "old" | "new"): string => `SELECT note_unsealed('${kind}', ${row}.${id});`;

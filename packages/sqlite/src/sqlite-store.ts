@@ -180,16 +180,16 @@ import { verify, verifyConversations } from "./verify.ts";
 export interface SqliteStoreOptions {
   readonly path: string;
   readonly filesDir: string;
-  /** Where large payloads go instead of the folder. */
+  /** Stores large payloads instead of the folder. */
   readonly blobs?: Blobs;
   readonly create?: boolean;
   readonly readOnly?: boolean;
   readonly busyLimitMs?: number;
-  /** Hears when another process holds the lock for long, and how far the upgrade of an older archive is. */
+  /** Receives an event when another process holds the lock for long, and the progress of the upgrade of an older archive. */
   readonly onEvent?: EventSink;
-  /** Reads a stored message for the index: what another process stored and did not come to index. */
+  /** Reads a stored message for the index: one that another process stored and did not get to index. */
   readonly derive?: Derive;
-  /** Hears how often each plan asked, for tests. */
+  /** Receives how often each plan asked, for tests. */
   readonly onPlan?: (asks: number) => void;
 }
 
@@ -388,13 +388,13 @@ export class SqliteStore implements Store {
   }
 
   async storeSummary(request: StoreSummary): Promise<PublishResult> {
-    // What is folded is found by search, not seen: it has to be in the index by then.
+    // Folded messages are only found by search, so they must be in the index by then.
     this.#queue.settle();
     return this.#write(() => planStoreSummary(request));
   }
 
   async publishStored(request: Parameters<Store["publishStored"]>[0]): Promise<PublishResult[]> {
-    // What is folded is found by search, not seen: it has to be in the index by then.
+    // Folded messages are only found by search, so they must be in the index by then.
     this.#queue.settle();
     return this.#write(() => planPublishStored(request));
   }
@@ -580,7 +580,7 @@ export class SqliteStore implements Store {
   }
 
   async backup(path: string, onProgress: (done: number, total: number) => void): Promise<void> {
-    // The copy is made beside this thread: nothing may be left for the index to write meanwhile.
+    // The copy is made outside this thread: nothing may be left for the index to write meanwhile.
     this.#queue.settle();
     return repair.backup(this.#context, path, onProgress);
   }
@@ -666,7 +666,7 @@ export class SqliteStore implements Store {
     return this.#read(planListBlobs);
   }
 
-  /** A connection of its own: what this one writes meanwhile stays outside. */
+  /** Uses a separate connection: what this one writes meanwhile is not visible. */
   async withSnapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T> {
     const snapshot = new SqliteStore({ ...this.#options, create: false, readOnly: true });
     try {
@@ -690,7 +690,7 @@ export class SqliteStore implements Store {
     return result;
   }
 
-  /** Null, and nothing is kept, if somebody else changed meanwhile what it changes. */
+  /** Null, with nothing kept, if another process meanwhile changed what it changes. */
   async #bringInBeside<T>(work: (into: Intake) => Promise<T>): Promise<{ readonly result: T } | null> {
     const context = this.#context;
     const path = nameIntake(context.connection.path);
@@ -729,7 +729,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** Nobody searches what is on its way, and a crash leaves nothing of it to repair. */
+  /** Nobody searches an intake, and a crash leaves nothing of it to repair. */
   #beginIntake(archive: StoreContext, reserved: ReservedIds): IntakeCopies {
     const { connection, index } = this.#context;
     connection.exec("PRAGMA synchronous = OFF");

@@ -1,6 +1,6 @@
 /**
- * What the verbs of the SQLite store share: the connection, the folder of large files, the full-text index, decoded bodies, and how a message is
- * read.
+ * What the verbs of the SQLite store share: the connection, the folder of large files, the full-text index, decoded bodies, and how to read
+ * a message.
  */
 import type { Blobs, Derive } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
@@ -13,12 +13,12 @@ export interface StoreContext {
   readonly files: Blobs;
   readonly index: FullTextIndex;
   readonly bodies: BodyCache;
-  /** The codes of vectors that were read, by space. Its number may be given again: `madeFor` says which space they were made for. */
+  /** The codes of vectors that were read, by space. A space's number may be reused: `madeFor` says which space they were made for. */
   readonly codes: Map<number, { readonly madeFor: string; readonly known: VectorCodes }>;
-  /** Reads a stored message; null where nobody said how. */
+  /** Reads a stored message; null if not provided. */
   readonly derive: Derive | null;
-  /** Where the numbers of new rows come from, if not from this archive. */
+  /** The source of new row ids, if not this archive. */
   readonly reserved?: ReservedIds | undefined;
-  /** Hears how often each plan asked; for tests. */
+  /** Receives how often each plan asked; for tests. */
   readonly onPlan?: ((asks: number) => void) | undefined;
 }

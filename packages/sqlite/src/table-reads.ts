@@ -7,7 +7,7 @@ interface Statement {
   readonly values: readonly SQLInputValue[];
 }
 
-/** Columns are those of a declared table, never what somebody typed. */
+/** Columns are those of a declared table, never user input. */
 const list = (columns: readonly string[]): string => columns.map((column) => `t.${column}`).join(", ");
 
 function renderWhere(where: Values, further: readonly string[] = []): string {

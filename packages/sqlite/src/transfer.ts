@@ -85,7 +85,7 @@ export function readMovedSessions(
   return { sessions, turns };
 }
 
-/** Messages and records of the ledger share one line of numbers; both are read by it. */
+/** Messages and ledger records are numbered together; both are read by that number. */
 export function readMovedRows(
   { connection }: StoreContext,
   conversationId: number,

@@ -1,8 +1,9 @@
 /**
- * Vectors in SQLite: one blob for each message and space, and the search over them, one stretch at a time so that it can be cancelled. Vectors that
- * were read once are known by their codes (`model/vector-codes.ts`); a later search finds the likely nearest by these and compares only them exactly.
+ * Vectors in SQLite: one blob for each message and space, and the search over them, one stretch at a time so that it can be cancelled.
+ * Codes of vectors that were read stay in memory (`model/vector-codes.ts`); a later search finds the likely nearest by these and compares
+ * only them exactly.
  *
- * Invariant: a vector belongs to the current version of a message that is shown; plans drop it wherever that ends.
+ * Invariant: a vector belongs to the current version of a shown message; plans drop it when that ends.
  */
 import {
   dotProduct,
@@ -37,7 +38,7 @@ export const IS_EMBEDDABLE = `
 const SPACE_COLUMNS = "space_id, model, dimensions, created_at, filled_at";
 const SPACES = `SELECT ${SPACE_COLUMNS} FROM vector_spaces ORDER BY space_id`;
 const SPACE_OF = `SELECT ${SPACE_COLUMNS} FROM vector_spaces WHERE model = ?`;
-/** Of each event that is not hidden one version is current; counted from indexes, because rows are long. */
+/** Each event that is not hidden has one current version; counted from indexes, because rows are long. */
 const COUNT_MESSAGES = `
   SELECT (SELECT coalesce(sum(message_count), 0) FROM conversations)
        - (SELECT count(*) FROM messages INDEXED BY messages_by_revision WHERE revises IS NOT NULL)
@@ -55,7 +56,7 @@ const RELEASE = `
   WHERE space_id = ?1 AND lease_holder = ?2`;
 const DIMENSIONS = "SELECT dimensions FROM vector_spaces WHERE space_id = ?";
 const SET_DIMENSIONS = "UPDATE vector_spaces SET dimensions = ? WHERE space_id = ?";
-/** The ids come from an index that holds nothing else; only of those without a vector is the row itself looked at. */
+/** The ids come from an index with nothing else in it; the row itself is read only for those without a vector. */
 const UNEMBEDDED = `
   SELECT m.message_id AS id FROM messages i INDEXED BY messages_by_seq CROSS JOIN messages m ON m.message_id = i.message_id
   WHERE i.message_id > ?2 AND NOT EXISTS (SELECT 1 FROM message_vectors v WHERE v.message_id = i.message_id AND v.space_id = ?1)
@@ -93,7 +94,7 @@ const SCAN_CONVERSATION = `
   ORDER BY m.seq LIMIT ?4`;
 const ALL_CONVERSATIONS = "SELECT conversation_id AS id FROM conversations ORDER BY conversation_id";
 
-/** When more of the newest vectors were removed than this, the codes are made again. */
+/** When more of the newest vectors than this were removed, the codes are made again. */
 const MAX_DROPPED = 256;
 
 export function listVectorSpaces({ connection }: StoreContext): VectorSpace[] {
@@ -204,13 +205,13 @@ function countScope(
   connection: Connection,
   conversations: readonly number[] | null,
 ): { readonly named: number; readonly total: number } {
-  // Of a scope that leaves nothing out it does not matter how much that is.
+  // For a scope that excludes nothing the number does not matter.
   const all = { named: 0, total: 0 };
   if (conversations === null) return all;
   return connection.get<typeof all>(COUNT_SCOPE, JSON.stringify(conversations)) ?? all;
 }
 
-/** First what is known by its codes, then one stretch of the rest, which is coded on the way. The place is a row of the space. */
+/** First what has codes, then one stretch of the rest, which is coded on the way. The place is a row of the space. */
 function scanSpace(
   { connection, codes }: StoreContext,
   request: ScanRequest,
@@ -246,7 +247,7 @@ function scanSpace(
   return rows.length === STRETCH_VECTORS ? String(rows.at(-1)?.vectorId) : null;
 }
 
-/** Drops codes of a space that had this number before: another program may have dropped it and filled a new one. */
+/** Drops codes of an earlier space with this number: another program may have dropped it and filled a new one. */
 function forgetOtherSpace(connection: Connection, codes: StoreContext["codes"], spaceId: number): void {
   const found = codes.get(spaceId);
   if (found && found.madeFor !== nameSpace(connection, spaceId)) codes.delete(spaceId);
@@ -255,7 +256,7 @@ function forgetOtherSpace(connection: Connection, codes: StoreContext["codes"], 
 const nameSpace = (connection: Connection, spaceId: number): string =>
   connection.get<{ name: string }>(NAME_SPACE, spaceId)?.name ?? "";
 
-/** The codes of a space, without those at its end whose rows are gone: only there can a row's number be given again. */
+/** The codes of a space, without those at its end whose rows are gone: only there can a row's number be reused. */
 function findCodes(
   connection: Connection,
   codes: StoreContext["codes"],
@@ -275,7 +276,7 @@ function findCodes(
   return null;
 }
 
-/** Adds rows that follow what is coded; the first ones of a space say what its codes are like. */
+/** Adds rows that follow what is coded; the codes are learned from the first ones of a space. */
 function addCodes(
   connection: Connection,
   codes: StoreContext["codes"],
@@ -289,7 +290,7 @@ function addCodes(
   codes.set(spaceId, { madeFor: nameSpace(connection, spaceId), known });
 }
 
-/** One conversation after the other, each in its order of arrival; the place is a conversation and a seq in it. */
+/** One conversation after the other, each in order of arrival; the place is a conversation and a seq in it. */
 function scanConversations(
   connection: Connection,
   { spaceId, scope, after }: ScanRequest,
@@ -313,7 +314,7 @@ function scanConversations(
 type VectorRow = readonly [place: number, messageId: number, vector: Uint8Array];
 type SpaceRow = readonly [vectorId: number, messageId: number, vector: Uint8Array, conversationId: number];
 
-/** Compares up to so many vectors with the one that is looked for. */
+/** Compares up to this many vectors with the one searched for. */
 class Stretch {
   left = STRETCH_VECTORS;
   readonly without: ReadonlySet<number>;

@@ -1,6 +1,6 @@
 /**
- * Compares the full-text index with the texts it was made from, in bounded memory: every message and every summary must have a row with
- * the right number of terms, and the sum of the hashes of all postings (term, column, row, place) in the index must be the sum over all
+ * Compares the full-text index with the texts it was made from, in bounded memory: every message and every summary must have a row with the
+ * right number of terms, and the sum of the hashes of all postings (term, column, row, place) in the index must equal the sum over all
  * texts. Any posting added, lost or changed shifts one of the two. Every block of words must spell the words of its messages.
  */
 import { decodeTerms, encodeForIndex, formatMessageId, Spelling } from "@lossless/core/adapter";
@@ -41,7 +41,7 @@ export class IndexCheck implements IndexProof {
     this.#summaries = new TableCheck(connection, head.tables.summary, "summaries", problems);
   }
 
-  /** Notes what the index must hold for a message, and checks its row and its block of words. */
+  /** Records what the index must contain for a message, and checks its row and its block of words. */
   expect(messageId: number, conversationId: number, readTerms: ReadTerms): void {
     if (this.#pending.has(messageId)) return;
     const spelling = new Spelling();
@@ -73,7 +73,7 @@ export class IndexCheck implements IndexProof {
   }
 }
 
-/** One table of the index against what it must hold. */
+/** One table of the index against its expected content. */
 class TableCheck {
   #connection: Connection;
   #table: string;
@@ -130,7 +130,7 @@ class TableCheck {
       `CREATE VIRTUAL TABLE IF NOT EXISTS temp.index_postings USING fts5vocab (main, ${this.#table}, 'instance')`,
     );
     const found = new TermSum();
-    // Prepared here and not kept: the table is dropped below.
+    // Prepared here and not cached: the table is dropped below.
     const terms = connection.database.prepare(TERMS);
     const postings = connection.database.prepare(POSTINGS_OF_TERM);
     for (const sums of eachRow<PostingSums & { term: string; last: string }>(terms)) {
@@ -167,7 +167,7 @@ class TableCheck {
 class BlockCheck {
   #connection: Connection;
   #problems: Problems;
-  /** Blocks read last; messages of a conversation follow each other, so few are asked for again. */
+  /** Recently read blocks; messages of a conversation follow each other, so few are read again. */
   #recent = new Map<number, ReturnType<typeof readBlock>>();
   #named = new Set<number>();
 
@@ -203,7 +203,7 @@ class BlockCheck {
   }
 }
 
-/** What SQLite sums up of the postings of one term in one column, modulo 2^32. */
+/** SQLite's sums over the postings of one term in one column, modulo 2^32. */
 interface PostingSums {
   readonly col: (typeof COLUMNS)[number];
   readonly n: number;
@@ -215,12 +215,12 @@ interface PostingSums {
 const SUMS = `
   count(*) AS n, sum(doc) & 4294967295 AS rows, sum(offset) & 4294967295 AS places,
   sum((doc * offset) & 4294967295) & 4294967295 AS products`;
-/** One pass, without sorting: the postings come in the order of their terms. Looking up each term would take six times as long. */
+/** One pass, without sorting: the postings come in order of their terms. Looking up each term would take six times as long. */
 const TERMS = `SELECT term, min(col) AS col, max(col) AS last, ${SUMS} FROM temp.index_postings GROUP BY term`;
-/** For the few terms that stand in several columns. */
+/** For the few terms that are in several columns. */
 const POSTINGS_OF_TERM = `SELECT col, ${SUMS} FROM temp.index_postings WHERE term = ? GROUP BY col`;
 
-/** The weight of a posting is linear in row, place and their product, so that SQLite can add them up without handing out each one. */
+/** The weight of a posting is linear in row, place and their product, so that SQLite can add them up without returning each one. */
 function weigh(n: number, rows: number, places: number, products: number): number {
   return (
     (n + Math.imul(rows, 0x9e3779b1) + Math.imul(places, 0x85ebca77) + Math.imul(products, 0xc2b2ae3d)) | 0

@@ -1,4 +1,4 @@
-/** Checks vectors: each belongs to the current version of a message that is shown, has the length of its space, and is of length one. */
+/** Checks vectors: each belongs to the current version of a shown message, has the dimensions of its space, and is of length one. */
 import { checkVector, refuseVector } from "@lossless/core/adapter";
 import type { Connection } from "./connection.ts";
 import type { Problems } from "@lossless/core/adapter";

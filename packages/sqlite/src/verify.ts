@@ -1,5 +1,5 @@
 /**
- * Runs the proof on SQLite, and checks what only SQLite can see: the schema, the form of the file, links between rows, the full-text index and
+ * Runs the proof on SQLite, and checks what only SQLite can see: the schema, the file format, links between rows, the full-text index and
  * vectors. Everything else is a rule of the archive.
  */
 import { proveArchive, proveConversations } from "@lossless/core/adapter";
@@ -47,7 +47,7 @@ function checkDatabase(connection: Connection, problems: Problems): void {
   for (const difference of compareSchema(connection)) problems.add("schema", "archive", difference);
   const rows = connection.all<{ integrity_check: string }>(`PRAGMA integrity_check(${MAX_REPORTED})`);
   for (const { integrity_check: found } of rows) {
-    // The index reports its own damage, with the command that mends it.
+    // The index reports its own damage, with the command that fixes it.
     if (found === "ok" || /(?:messages|summaries)_fts_/.test(found)) continue;
     problems.add("database", "archive", `SQLite finds: ${found}`);
   }

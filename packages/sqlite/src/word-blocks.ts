@@ -1,14 +1,14 @@
 /**
- * Which blocks of messages can hold a literal as a part of a longer word. A block is the distinct words of 512 messages that follow each other by id, as their
- * texts spell them, compressed: a hundredth of the raw archive, and read in milliseconds where the texts would take seconds. Like the
- * full-text index it can be made again from the archive at any time.
+ * Which blocks of messages can contain a literal as part of a longer word. A block is the distinct words of 512 messages with consecutive
+ * ids, as their texts spell them, compressed: a hundredth of the raw archive, read in milliseconds where the texts would take seconds. Like
+ * the full-text index it can be rebuilt from the archive at any time.
  *
- * Invariant: a block that is stored spells every word of every message in its range that is not forgotten. Blocks may be missing: the
- * newest until it is full, those with a forgotten message until they are made again, all in a database from before there were any.
- * Messages of a missing block have to be read.
+ * Invariant: a stored block spells every word of every message in its range that is not forgotten. Blocks may be missing: the newest until
+ * it is full, those with a forgotten message until they are made again, all in a database from before there were any. Messages of a missing
+ * block have to be read.
  *
- * Private to SQLite: its ids are given in the order of commits, because there is one writer at a time. A block is compared with the number of
- * messages in its range before it is stored, so that one which came late would leave the block missing, and not wrong.
+ * Private to SQLite: its ids are assigned in commit order, because there is one writer at a time. A block is compared with the number of
+ * messages in its range before it is stored, so that a late message would leave the block missing, not wrong.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { isDoubtful, Spelling } from "@lossless/core/adapter";
@@ -16,7 +16,7 @@ import type { IndexTerms, ReadTerms, SpellingDoubt } from "@lossless/core/adapte
 import type { IdRange } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 
-/** Larger blocks are smaller in sum and leave more to read where a literal stands. */
+/** Larger blocks are smaller in total and leave more to read where a literal is found. */
 const BLOCK_MESSAGES = 512;
 
 const PUT =
@@ -28,7 +28,7 @@ const WORDS = "SELECT words FROM word_blocks WHERE block = ?";
 const FORGOTTEN = "SELECT value FROM meta WHERE key = 'words_forgotten'";
 const COUNT_FORGOTTEN =
   "INSERT INTO meta (key, value) VALUES ('words_forgotten', 1) ON CONFLICT DO UPDATE SET value = value + 1";
-/** A forgotten message has lost its salt, which the beginning of a row tells, and `forgotten_at` only its end. */
+/** A forgotten message has lost its salt, which is at the beginning of a row; `forgotten_at` is at its end. */
 const COUNT_MESSAGES =
   "SELECT count(*) AS n FROM messages WHERE message_id BETWEEN ? AND ? AND length(salt) > 0";
 const LAST_INDEXED = `
@@ -40,8 +40,8 @@ const firstOf = (block: number): number => block * BLOCK_MESSAGES + 1;
 const lastOf = (block: number): number => (block + 1) * BLOCK_MESSAGES;
 
 /**
- * Collects the words of messages that come in the order of their ids, and stores each block that is full, if all of its messages came by here:
- * others may have been indexed by another process.
+ * Collects the words of messages in order of id, and stores each full block, if all of its messages came through here: others may have been
+ * indexed by another process.
  */
 export class BlockWriter {
   #connection: Connection;
@@ -49,7 +49,7 @@ export class BlockWriter {
   #reached = 0;
   readonly #spelling = new Spelling();
   #opaqueIds: number[] = [];
-  /** Messages of the block that passed through here. */
+  /** Messages of the block that came through here. */
   #taken = 0;
   /** How many messages had been forgotten when the block was begun. */
   #forgotten: number | null = null;
@@ -58,9 +58,9 @@ export class BlockWriter {
     this.#connection = connection;
   }
 
-  /** Takes the words of a message while its terms are read. */
+  /** Collects the words of a message while its terms are read. */
   add(messageId: number, readTerms: ReadTerms): IndexTerms {
-    // A transaction that was undone brings its messages again.
+    // A rolled-back transaction brings its messages again.
     if (messageId <= this.#reached) this.#begin();
     else if (blockOf(messageId) !== blockOf(this.#reached)) this.#close(blockOf(this.#reached));
     this.#taken += 1;
@@ -72,7 +72,7 @@ export class BlockWriter {
     return terms;
   }
 
-  /** The block will get no more. One that was collected in part, or may hold a forgotten word, is left to be made from the archive. */
+  /** The block will get no more. One that was collected in part, or may contain a forgotten word, is left to be made from the archive. */
   #close(block: number): void {
     const isWhole = this.#taken > 0 && this.#taken === countMessages(this.#connection, block);
     if (isWhole && countForgotten(this.#connection) === (this.#forgotten ?? 0))
@@ -91,7 +91,7 @@ export class BlockWriter {
 const countMessages = (connection: Connection, block: number): number =>
   connection.get<{ n: number }>(COUNT_MESSAGES, ...blockRange(block))?.n ?? 0;
 
-/** A block that is stored, and gets another message, no longer spells all of its words: takes those of some messages away. */
+/** A stored block that gets another message no longer spells all of its words: removes those of some messages. */
 export function dropOutdatedBlocks(connection: Connection, firstId: number, lastId: number): void {
   if (connection.change(DROP_RANGE, blockOf(firstId), blockOf(lastId)) > 0) connection.run(COUNT_FORGOTTEN);
 }
@@ -106,7 +106,7 @@ export function listMissingBlocks(connection: Connection, from: number, to: numb
   return Array.from({ length: to - from }, (_, index) => from + index).filter((block) => !stored.has(block));
 }
 
-/** Stores a block made of all its messages that are not forgotten. Inside the caller's transaction. */
+/** Stores a block made from all its messages that are not forgotten. Inside the caller's transaction. */
 export function putBlock(
   connection: Connection,
   block: number,
@@ -123,17 +123,17 @@ export function putBlock(
 
 export const blockRange = (block: number): IdRange => [firstOf(block), lastOf(block)];
 
-/** Takes the blocks of messages away, because they spell what is to be forgotten; whoever collects words meanwhile learns it. */
+/** Removes the blocks of messages, because they spell what is to be forgotten; a process that collects words meanwhile notices. */
 export function dropBlocksOf(connection: Connection, messageIds: readonly number[]): void {
   for (const block of new Set(messageIds.map(blockOf))) connection.run(DROP, block);
   connection.run(COUNT_FORGOTTEN);
 }
 
-/** Grows whenever blocks are taken away. */
+/** Grows whenever blocks are removed. */
 export const countForgotten = (connection: Connection): number =>
   connection.get<{ value: number }>(FORGOTTEN)?.value ?? 0;
 
-/** The messages from `low` to `high` whose spelling raises one of the doubts or is not known, as ranges in order. */
+/** The messages from `low` to `high` whose spelling raises one of the doubts or is unknown, as ranges in order. */
 export function findDoubtful(
   connection: Connection,
   doubts: readonly SpellingDoubt[],
@@ -159,7 +159,7 @@ export function findDoubtful(
   return ranges;
 }
 
-/** What a block spells, for whoever checks it: null when it is not stored, "damaged" when it cannot be read. */
+/** The words of a block, for checking it: null when it is not stored, "damaged" when it cannot be read. */
 export function readBlock(
   connection: Connection,
   block: number,
@@ -178,7 +178,7 @@ function encodeBlock(spelling: Spelling, opaqueIds: readonly number[]): Uint8Arr
   return zstdCompressSync(text, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 }
 
-/** Null for one that is damaged. */
+/** Null if it is damaged. */
 function decodeBlock(words: Uint8Array): Buffer | null {
   try {
     return zstdDecompressSync(words);

@@ -1,6 +1,6 @@
 /**
- * The statements that write rows, made from the declared tables: one INSERT for each table, one UPDATE for each set of columns, one DELETE for
- * each front of a key. No other INSERT is needed.
+ * The statements that write rows, made from the declared tables: one INSERT for each table, one UPDATE for each set of columns, one DELETE
+ * for each prefix of a key. No other INSERT is needed.
  */
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { TABLE_NAMES, tables } from "@lossless/core/ports";
@@ -18,7 +18,7 @@ const insertTexts = new Map<TableName, Insert[]>();
 const updateTexts = new Map<string, string>();
 const deleteTexts = new Map<string, string>();
 
-/** Rows of one INSERT: a call of SQLite costs as much as the row it stores, and a turn has about so many. */
+/** Rows per INSERT: an SQLite call costs as much as the row it stores, and a turn has about this many. */
 const ROWS_AT_ONCE = 8;
 
 export function insertRows(prepare: Prepare, table: TableName, rows: readonly Values[]): void {
@@ -62,7 +62,7 @@ export function deleteRows(prepare: Prepare, table: TableName, key: Values): voi
   );
 }
 
-/** Rows that go together are found together: a removal deletes by thousands. */
+/** Deletes rows in groups: a removal deletes thousands. */
 function deleteAll(prepare: Prepare, table: TableName, keys: readonly Values[]): void {
   const [[column = ""] = []] = keys.map((key) => Object.keys(key));
   const numbers = keys.flatMap((key) => (Object.keys(key).length === 1 ? (key[column] ?? []) : []));
@@ -91,7 +91,7 @@ function writePart(prepare: Prepare, { deletes, inserts, updates }: ChangePart):
 
 const PLACES = Object.fromEntries(TABLE_NAMES.map((table, place) => [table, place]));
 
-/** What is written to each table, those that others refer to first. */
+/** What is written to each table, referenced ones first. */
 const sortTables = (written: ReadonlyMap<TableName, Values[]>): [TableName, Values[]][] =>
   [...written].sort(([a], [b]) => (PLACES[a] ?? 0) - (PLACES[b] ?? 0));
 

@@ -1,4 +1,4 @@
-/** The archive: conversations, messages, their parts, the cover, the ledger, large files, and the tables summaries will fill. */
+/** The archive: conversations, messages, their parts, the cover, the ledger, large files, and the tables for summaries. */
 export const version = 1;
 
 export const sql = `

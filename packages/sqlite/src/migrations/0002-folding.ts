@@ -1,4 +1,4 @@
-/** Folding: compaction that is owed, the ledger of model calls, and guards that survive a restart. */
+/** Folding: compaction debt, the ledger of model calls, and guards that survive a restart. */
 export const version = 2;
 
 export const sql = `

@@ -1,4 +1,4 @@
-/** Recall: summaries get a row of their own in the full-text index, and messages can be found by when they were written. */
+/** Recall: summaries get rows in the full-text index, and messages can be found by time. */
 export const version = 3;
 
 export const sql = `

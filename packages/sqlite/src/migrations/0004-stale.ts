@@ -1,4 +1,4 @@
-/** Stale summaries are few among many, and asked for at every quiet moment: they are found without reading the others. */
+/** Stale summaries are few among many, and queried at every idle moment: they are found without reading the others. */
 export const version = 4;
 
 export const sql = `

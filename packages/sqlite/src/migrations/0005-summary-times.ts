@@ -1,4 +1,4 @@
-/** Reading a cover asks each summary for its time and nothing else: it is found without a way through the texts, which are long. */
+/** Reading a cover needs only the time of each summary: it is found without reading the texts, which are long. */
 export const version = 5;
 
 export const sql = `

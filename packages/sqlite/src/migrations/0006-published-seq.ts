@@ -1,4 +1,4 @@
-/** When a summary took its place in the context, so that the growth of a conversation can be drawn as it was. */
+/** When a summary was published, so that the growth of a conversation can be drawn as it was. */
 export const version = 6;
 
 export const sql = `

@@ -1,4 +1,4 @@
-/** Search by meaning: vectors of messages, one space for each model. Empty unless somebody names a model. */
+/** Search by meaning: vectors of messages, one space for each model. Empty unless a model is configured. */
 export const version = 7;
 
 export const sql = `

@@ -1,4 +1,6 @@
-/** The vault: what was taken out of messages, sealed, and keyed commitments to what arrived. Empty unless there is a redaction key. */
+/**
+ * The vault: sealed values that were removed from messages, and keyed commitments to what arrived. Empty unless there is a redaction key.
+ */
 export const version = 8;
 
 export const sql = `

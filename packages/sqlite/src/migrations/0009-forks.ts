@@ -1,4 +1,4 @@
-/** Forks: what a conversation that began as a copy of another shows of it, chosen once. The texts stay where they are. */
+/** Forks: what a conversation that began as a copy of another shows of it, chosen once. The texts are not copied. */
 export const version = 9;
 
 export const sql = `

@@ -1,9 +1,9 @@
 /**
- * Summaries are long, and their texts stand in the middle of their rows: whoever wants many of them, but not their texts, reads these indexes
- * alone. Drawing a graph takes the outlines of a conversation in the order they are drawn; searching takes time and place of those found.
+ * Summaries are long, and their texts are in the middle of their rows: queries that need many of them without their texts read only these
+ * indexes. Drawing a graph reads the outlines of a conversation in drawing order; searching reads time and place of those found.
  *
- * Their condition holds for every summary. It is there because a query must repeat it to be given the index: no other query, with a better
- * one for its purpose, ever takes it.
+ * Their condition is true for every summary. It is there because a query must repeat it to use the index: so no query that has a better
+ * index ever picks this one.
  */
 export const version = 10;
 

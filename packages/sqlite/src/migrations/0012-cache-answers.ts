@@ -1,4 +1,4 @@
-/** Which answer the last report about a prompt cache spoke of: a further row of that answer is not another request. */
+/** The answer that the last report about a prompt cache belongs to: a further row of that answer is not another request. */
 export const version = 12;
 
 export const sql = `

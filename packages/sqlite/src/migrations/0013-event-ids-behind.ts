@@ -1,4 +1,4 @@
-/** An import writes event ids later than messages, many at a time: sessions whose ids are not all written yet. */
+/** An import writes event ids after messages, many at a time: sessions whose ids are not all written yet. */
 export const version = 13;
 
 export const sql = `

@@ -1,4 +1,4 @@
-/** Calls and results of our own tools, so that searches can leave them out: the few parts whose tool name may be one of ours. */
+/** Calls and results of our own tools, so that searches can skip them: the few parts whose tool name may be one of ours. */
 export const version = 14;
 
 export const sql = `

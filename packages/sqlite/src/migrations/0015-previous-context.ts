@@ -1,4 +1,4 @@
-/** Which summary's text the summariser was given as what comes before: a text can be traced to everything it was made with. */
+/** Which summary was given to the summariser as previous context: a text can be traced to everything it was made with. */
 export const version = 15;
 
 export const sql = `

@@ -1,7 +1,7 @@
-/** Seals: hashes of what neither the chain nor a derivation proves; `../seals.ts` keeps them. */
+/** Seals: hashes of rows that neither the chain nor a derivation proves; see `../seals.ts`. */
 export const version = 16;
 
-/** What an archive holds is sealed as it is, so that an older archive verifies. A migration that changes what is sealed does the same. */
+/** Existing rows are sealed as they are, so that an older archive verifies. A migration that changes sealed rows does the same. */
 export const reseals = true;
 
 export const sql = `

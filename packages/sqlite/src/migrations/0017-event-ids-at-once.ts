@@ -1,6 +1,6 @@
 /**
- * Every event id is written with its message. Archives that an import had left with ids still to be written get them now; what kept account
- * of them goes.
+ * Every event id is written with its message. Archives in which an import had left ids unwritten get them now; the table that tracked them
+ * is dropped.
  */
 import type { Connection } from "../connection.ts";
 
@@ -12,16 +12,16 @@ DROP TABLE event_ids_behind;
 
 const MISSING = `
   SELECT session_ref AS sessionRef, until, (SELECT max(message_id) FROM messages) AS newest FROM event_ids_behind`;
-/** Sorted, so that ids that are neighbours in the table share the work on a page. */
+/** Sorted, so that neighbouring ids in the table share the work on a page. */
 const WRITE_IDS = `
   INSERT INTO event_ids (session_ref, event_id, message_id, kind)
   SELECT session_ref, event_id, message_id, 0 FROM messages
   WHERE message_id > ?2 AND message_id <= ?3 AND session_ref = ?1 AND revises IS NULL ORDER BY event_id
   ON CONFLICT DO NOTHING`;
 
-/** Messages of one statement: some 100 ms. */
+/** Messages per statement: some 100 ms. */
 const AT_ONCE = 16_384;
-/** A row of `event_ids` with its place in the index of the table. */
+/** A row of `event_ids` with its entry in the index of the table. */
 const BYTES_PER_ID = 200;
 
 interface Missing {
@@ -43,13 +43,13 @@ export function fill(connection: Connection, onProgress: (done: number, total: n
       const to = Math.min(from + AT_ONCE, newest);
       connection.run(WRITE_IDS, sessionRef, from, to);
       done += to - from;
-      // What one statement can do is over before anybody could read it.
+      // The work of one statement is over before anybody could read a report.
       if (to - from === AT_ONCE) onProgress(done, total);
     }
   }
 }
 
-/** At worst each id rewrites a page of its own in the log; never more pages than the database then has. */
+/** At worst each id rewrites a separate page in the log; never more pages than the database then has. */
 export function countBytes(connection: Connection): number {
   const ids = countMissing(listMissing(connection));
   const pages = connection.get<{ page_count: number }>("PRAGMA page_count")?.page_count ?? 0;

@@ -1,4 +1,4 @@
-/** What each import brought in, so that it can be removed again; and the first rows of that, as far as older archives tell. */
+/** What each import stored, so that it can be removed again; for older archives, as far as they recorded it. */
 export const version = 18;
 
 export const sql = `

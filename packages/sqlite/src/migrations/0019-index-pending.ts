@@ -1,4 +1,4 @@
-/** What waits for the full-text index is a row of its own, written with the message, instead of every message after a number. */
+/** A message that waits for the full-text index has a row, written with the message, instead of every message after a number. */
 export const version = 19;
 
 export const sql = `

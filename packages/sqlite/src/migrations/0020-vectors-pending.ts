@@ -1,4 +1,4 @@
-/** What waits for a vector is a row of its own, written with the message, instead of every message after a number. */
+/** A message that waits for a vector has a row, written with the message, instead of every message after a number. */
 export const version = 20;
 
 export const sql = `

@@ -1,9 +1,9 @@
 /**
- * What a person calls a conversation, and which messages have a time of their own. Until now a line of a transcript that says no time had that
- * of the line before it, or that of its import, and the list of conversations showed it.
+ * A person's labels of a conversation, and which messages have their own time. Until now a transcript line without a time had that of the
+ * line before it, or that of its import, and the list of conversations showed it.
  *
- * Whether a stored line was given a time is not known any more, so it follows from its bytes: one that carries none, in a session that an
- * import wrote, has none of its own if what is stored is the time of the line before it or not earlier than the conversation itself.
+ * Whether a stored line was given a time is no longer known, so it is derived from its bytes: a line without one, in a session that an
+ * import wrote, has no time of its own if the stored time is that of the line before it or not earlier than the conversation itself.
  */
 import { decodeBody, readOwnTime } from "@lossless/core/adapter";
 import type { Connection } from "../connection.ts";
@@ -22,7 +22,7 @@ ALTER TABLE messages ADD COLUMN dated INTEGER NOT NULL DEFAULT 1;  -- 0: nobody 
 CREATE INDEX undated_messages ON messages (conversation_id) WHERE dated = 0;
 `;
 
-/** Sessions whose cursor an import wrote, and the conversations they are in. One walk for all: messages have no index by session. */
+/** Sessions whose cursor an import wrote, and their conversations. One walk for all: messages have no index by session. */
 const IMPORTED = `
   SELECT DISTINCT session_ref, conversation_id FROM messages WHERE session_ref IN (
     SELECT session_ref FROM sessions WHERE json_valid(cursor) AND json_type(cursor, '$.import') = 'text')`;
@@ -49,7 +49,7 @@ interface StoredLine {
   readonly is_cut: number;
 }
 
-/** After `sql`: marks the lines without a time of their own, counts the first and last time again, and takes copies of prompts out of the index. */
+/** After `sql`: marks the lines without their own time, recounts the first and last time, and removes copies of prompts from the index. */
 export function finish(connection: Connection, onProgress: (done: number, total: number) => void): void {
   const imported = connection.all<{ session_ref: number; conversation_id: number }>(IMPORTED);
   for (const [index, { session_ref, conversation_id }] of imported.entries()) {
@@ -83,16 +83,16 @@ function markLines(connection: Connection, sessionRef: number, conversationId: n
 
 function isUndated(row: StoredLine, last: number | null): boolean {
   const isGuess = row.created_at === last || row.created_at >= row.begun_at - AHEAD_MS;
-  // Where a payload was cut out, the time may have been cut out with it.
+  // If a payload was cut out, it may have contained the time.
   return isGuess && row.is_cut === 0 && !mayCarryTime(row);
 }
 
-/** A damaged body must not keep the archive from being opened: it keeps its time, and `verify` reports it. */
+/** A damaged body must not prevent the archive from being opened: it keeps its time, and `verify` reports it. */
 function mayCarryTime(row: StoredLine): boolean {
   try {
     return readOwnTime(decodeBody(row)) !== undefined;
   } catch {
-    // Its bytes cannot be read, so nothing is known of its time.
+    // Its bytes cannot be read, so its time is unknown.
     return true;
   }
 }
