@@ -93,7 +93,7 @@ const MAX_OPENINGS = 12;
 /** Tokens reserved for a cue. */
 const MAX_CUE_TOKENS = 600;
 const CUE_SHARE = 0.1;
-/** Its opening line, one line of content, and its closing line: fewer say nothing. */
+/** The opening, introductory and closing lines alone say nothing. */
 const MIN_CUE_LINES = 3;
 
 export async function assembleContext(

@@ -22,7 +22,7 @@ export function isSameSecret(given: string, wanted: string): boolean {
   return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", wanted, "buffer"));
 }
 
-/** Ctrl-C, or SIGTERM. */
+/** Ctrl-C, or another signal to end. */
 export async function waitForInterrupt(): Promise<void> {
   await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((name) => once(process, name)));
 }

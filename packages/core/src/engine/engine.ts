@@ -57,7 +57,7 @@ export const VERBS = {
   relabel: writer(sessions.relabel),
   /** The sessions of an owner in which this event is stored. */
   findSessions: writer(sessions.findSessions),
-  /** Moves what a stand-in has stored to the session it turned out to be; false if that session is already stored. */
+  /** Makes a stand-in's events known to the session it turned out to be; false if that session is already stored. */
   relabelSession: writer(sessions.relabelSession),
   /** Marks which events are off the active branch; all others of the session are shown. */
   setBranch: writer(sessions.setBranch),
