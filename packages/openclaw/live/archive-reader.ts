@@ -1,4 +1,4 @@
-/** Everything an archive holds, as rows that can be compared with a host's transcript. For tests: it reads all of it into memory. */
+/** Reads a whole archive as rows that can be compared with a host's transcript. For tests: everything is in memory. */
 
 import type { ConversationRow, Engine, HiddenReason } from "@lossless/core";
 

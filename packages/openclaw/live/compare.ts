@@ -1,4 +1,4 @@
-/** The archive against what the host itself wrote: every message row stored exactly once, unchanged, in the host's order. */
+/** Compares the archive with what the host itself wrote: every message row is stored exactly once, unchanged, in the host's order. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -13,21 +13,21 @@ import { readWitness, type Witness, type WitnessedRow } from "./transcript-witne
 
 export interface Comparison {
   readonly database: string;
-  /** Chats that must be in this database, whole. */
+  /** Chats that must be completely in this database. */
   readonly isKept: (sessionKey: string) => boolean;
-  /** Chats of which an earlier state may be there. Nothing else may be. */
+  /** Chats of which an earlier state may be in this database. No others may be. */
   readonly mayHold?: (sessionKey: string) => boolean;
 }
 
 /**
- * After a scene, while the gateway runs: every row of the chats is stored. Waits for turns that are still on their way, and for nothing else: a row too
- * many or another text fails at once.
+ * After a scene, while the gateway runs: every row of the chats is stored. Waits only for turns that are still being stored: an extra row or a
+ * different text fails at once.
  */
 export async function compareAfterScene(
   stage: Stage,
   scene: string,
   comparisons: readonly Comparison[],
-  /** Chats that may be asked to go on: an announcement that came late is read with their next turn. */
+  /** Chats that may get another turn: an announcement that came late is read with it. */
   chats: readonly string[],
 ): Promise<void> {
   await stage.step(`after ${scene}: the archive holds what the host's transcripts hold`, async () => {
@@ -91,9 +91,9 @@ async function compareDatabase(
   { database, isKept, mayHold }: Comparison,
 ): Promise<void> {
   const kept = witness.messages.filter((row) => isKept(row.sessionKey));
-  // Single scenes may leave nothing to compare.
+  // A single scene may leave nothing to compare.
   if (kept.length === 0) return;
-  // The worker that was shipped, so that the archive is judged by the code that wrote it.
+  // Use the shipped worker, so that the archive is checked by the code that wrote it.
   const engine = await openEngine({
     database: join(stage.state.stateDir, database),
     create: false,
@@ -123,7 +123,7 @@ function compareRows(archived: readonly ArchivedRow[], kept: readonly WitnessedR
   let copied = 0;
   for (const row of kept) {
     const own = rows.get(`${row.sessionId} ${row.entryId}`) ?? [];
-    // What a session has from the one it is a copy of is stored there.
+    // Rows that a session copied from its parent are stored there.
     const stored =
       own.length === 0 && row.copyOf !== null ? (rows.get(`${row.copyOf} ${row.entryId}`) ?? []) : own;
     copied += stored === own ? 0 : 1;
@@ -140,7 +140,7 @@ function compareRows(archived: readonly ArchivedRow[], kept: readonly WitnessedR
   assert.equal(archived.length, kept.length - copied, "nothing else is stored");
 }
 
-/** The host hands a run of a scheduled job over under a key of its own, and files it under the key of the job. */
+/** The host passes a run of a scheduled job under a key of its own, but files it under the key of the job. */
 function nameInTables(sessionKey: string): string {
   return sessionKey.replace(/(:cron:[^:]+):run:[^:]+$/, "$1");
 }

@@ -1,9 +1,9 @@
-/** What the fake model was sent, judged: is the list valid, is the front the same as before. */
+/** Checks the requests sent to the fake model: is the list valid, is the front unchanged? */
 
 import assert from "node:assert/strict";
 import { flattenContent, type ChatMessage, type RecordedRequest } from "@lossless/testkit/fake-model.ts";
 
-/** Every tool call is answered right behind its message, every answer has its call, and roles are known. */
+/** Every tool call is answered directly after its message, every answer has its call, and roles are known. */
 export function checkSequence({ messages, number }: RecordedRequest): void {
   let open = new Set<string>();
   for (const message of messages) {
@@ -18,7 +18,7 @@ export function checkSequence({ messages, number }: RecordedRequest): void {
   assert.equal(open.size, 0, `request ${number}: a call without its result`);
 }
 
-/** The history of a request: without the system prompt and without what the host adds behind. */
+/** The history of a request: without the system prompt and without what the host appends. */
 export function historyOf({ messages }: RecordedRequest): string[] {
   return messages
     .filter((message) => message.role !== "system" && !isInternal(message))

@@ -1,9 +1,9 @@
 /**
- * The plugin in the real host: `npm run test:hosts`. Starts a gateway of OpenClaw with private state and a fake model on loopback, talks to
- * it over its socket, kills it, starts it again, and after every scene and at the end compares the archive with what the host itself wrote:
- * every message row stored exactly once, unchanged. Needs no network once the host is in the cache. Ends only what it started.
+ * The plugin in the real host: `npm run test:hosts`. Starts a gateway of OpenClaw with private state and a fake model on loopback, talks to it
+ * over its socket, kills and restarts it, and after every scene and at the end compares the archive with what the host itself wrote: every
+ * message row stored exactly once, unchanged. Needs no network once the host is in the cache. Ends only processes it started.
  *
- * Names of scenes as arguments play only those; `--keep` leaves the state of the run behind for a look, `--verbose` says more.
+ * Arguments select scenes by name; `--keep` keeps the state of the run, `--verbose` prints more.
  */
 
 import assert from "node:assert/strict";
@@ -43,11 +43,11 @@ const SCENES: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
 };
 
 const LEFT_ALONE = /:(ignored|stateless|switched-off)\b/;
-/** Chats that went on while the plugin had another database. */
+/** Chats that continued while the plugin had another database. */
 const isElsewhere = (key: string): boolean => [TROUBLE_CHAT, FULL_CHAT, HISTORY_CHAT].includes(key);
 const isKept = (key: string): boolean => !isElsewhere(key) && !LEFT_ALONE.test(key);
 
-/** Chats of a scene that go on in the database of all. */
+/** Chats of a scene that continue in the main database. */
 const CHATS: Readonly<Record<string, readonly string[]>> = {
   main: [MAIN_CHAT],
   long: [LONG_CHAT],
@@ -59,7 +59,7 @@ const CHATS: Readonly<Record<string, readonly string[]>> = {
   kills: [MAIN_CHAT],
 };
 
-/** Scenes that play on databases of their own say goodbye themselves. */
+/** Scenes with their own databases play the last turn themselves. */
 const DATABASES: Readonly<Record<string, Comparison>> = {
   trouble: { database: TROUBLE_DATABASE, isKept: (key) => key === TROUBLE_CHAT, mayHold: isKept },
   "full-disk": {
@@ -88,19 +88,19 @@ try {
   if (isWanted("install")) await playInstall(stage);
   if (isWanted("host-tools")) await playHostTools(stage);
   await compareWithHost(stage, [
-    // What was said while the plugin had another database is read when the gateway stops.
+    // Messages sent while the plugin had another database are read when the gateway stops.
     { database: "lcm.db", isKept, mayHold: isElsewhere },
     ...Object.entries(DATABASES).flatMap(([name, own]) => (isWanted(name) ? [own] : [])),
   ]);
 } catch (error) {
-  // The steps after one that failed would only repeat it.
+  // The steps after a failed one would only repeat the failure.
   stage.tellFailure(error);
 } finally {
   await stage.close();
 }
 stage.finish();
 
-/** Rows that no turn handed over (commands, announcements) are read with the next turn; a last word is it. */
+/** Rows that no turn delivered (commands, announcements) are read with the next turn; this plays a last one. */
 async function compareAfter(scene: string): Promise<void> {
   for (const chat of CHATS[scene] ?? []) await stage.playTurn("SAY goodbye", chat);
   const own = DATABASES[scene];

@@ -1,6 +1,6 @@
 /**
- * What the scenes of the live test play on: one fake model, one host with private state, one gateway at a time. Keeps the count of steps,
- * ends only what it started, and remembers what every gateway printed.
+ * The environment of the scenes of the live test: one fake model, one host with private state, one gateway at a time. Counts steps, ends only
+ * processes it started, and keeps what every gateway printed.
  */
 
 import assert from "node:assert/strict";
@@ -25,15 +25,15 @@ export const PLUGIN = "lossless-claw";
 /** A window so small that a chat of forty turns must be folded. */
 export const SMALL_WINDOW = 64_000;
 
-/** Ends a run that hangs. Nothing here is a limit on speed: the slowest machine stays far below it. */
+/** Ends a run that hangs. This is not a limit on speed: the slowest machine stays far below it. */
 export const PATIENCE_MS = 15 * 60_000;
 
-/** Models whose name tells their window. */
+/** Models whose name gives their window. */
 const WINDOWS = { "fake-16k": 16_000, "fake-32k": 32_000, "fake-40k": 40_000, "fake-64k": 64_000 };
 
 const repository = join(import.meta.dirname, "..", "..", "..");
 
-/** For a moment after a change of its configuration the host refuses turns: its plugins are being loaded anew. */
+/** Shortly after a configuration change the host refuses turns: its plugins are being reloaded. */
 const RELOADING = /superseded|plugin generation/;
 
 async function whileReloading<T>(work: () => Promise<T>): Promise<T> {
@@ -88,7 +88,7 @@ export class Stage {
     await this.start();
   }
 
-  /** Changes the plugin's configuration under the running gateway and waits until `/lcm status` shows it. */
+  /** Changes the plugin's configuration in the running gateway and waits until `/lcm status` shows it. */
   async configure(config: Record<string, unknown>, expected: RegExp, host: HostChange = {}): Promise<void> {
     await writeHostConfig(this.state, this.#describeHost(config, host));
     const status = await this.waitForAnswer("agent:main:ignored:configuration", "/lcm status", expected);
@@ -105,7 +105,7 @@ export class Stage {
     return (await whileReloading(() => this.client.sendChat(sessionKey, message))).text;
   }
 
-  /** The host takes a change within a second or two; asks until it shows. */
+  /** The host applies a change within a second or two; asks until it shows. */
   async waitForAnswer(
     sessionKey: string,
     message: string,
@@ -121,7 +121,7 @@ export class Stage {
     }
   }
 
-  /** Requests of one chat, told by a word that every user message of it has. Requests for summaries have other system prompts. */
+  /** Requests of one chat, recognised by a word that every user message of it has. Requests for summaries have other system prompts. */
   requestsSince(first: number): RecordedRequest[] {
     return this.model.requests.slice(first).filter((request) => request.tools.length > 0);
   }
@@ -140,7 +140,7 @@ export class Stage {
     }
   }
 
-  /** For what went wrong between two steps; the failure of a step has been told. */
+  /** Reports a failure between two steps; failures of steps are already reported. */
   tellFailure(error: unknown): void {
     if (error !== this.#lastFailure) this.#fail("between two steps", error);
   }
@@ -152,7 +152,7 @@ export class Stage {
     console.log(`FAIL  ${this.#elapsed()}  ${name}\n${text}`);
   }
 
-  /** What to undo when nothing of the run is at work any more. */
+  /** Registers cleanup for when all processes of the run have ended. */
   whenClosed(undo: () => void): void {
     this.#undo.push(undo);
   }
@@ -164,7 +164,7 @@ export class Stage {
     clearTimeout(this.#watchdog);
   }
 
-  /** A step takes minutes at most, whatever the machine; one that takes much longer hangs. */
+  /** A step takes minutes at most on any machine; one that takes much longer hangs. */
   #watch(): NodeJS.Timeout {
     return globalThis.setTimeout(
       () => this.endEarly(`a step has not ended for ${(2 * PATIENCE_MS) / 60_000} minutes`),
@@ -191,7 +191,7 @@ export class Stage {
     process.exit(this.#failed === 0 ? 0 : 1);
   }
 
-  /** The package as it is published, and nothing that only the workspace has. */
+  /** The package as it is published, without anything that only the workspace has. */
   #stagePlugin(): string {
     const built = spawnSync(process.execPath, [join(repository, "scripts", "build.ts")], {
       cwd: repository,
@@ -226,7 +226,7 @@ export class Stage {
 }
 
 export interface HostChange {
-  /** More of the plugin's entry in the host's configuration: what it is allowed. */
+  /** More members of the plugin's entry in the host's configuration: its permissions. */
   readonly entry?: Record<string, unknown>;
   readonly toolSearch?: boolean;
   /** False: the host runs without the plugin. */

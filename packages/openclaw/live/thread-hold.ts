@@ -1,7 +1,7 @@
 /**
- * How long our code holds the host's thread: `node packages/openclaw/live/thread-hold.ts`. Plays the calls of a host on a long transcript with the
- * engine in its own thread, as in the host, and prints the longest time the event loop stood still during each kind of call. Goal: 20 ms, on a
- * machine that has nothing else to do: the load is printed with the figures.
+ * Measures how long our code blocks the host's thread: `node packages/openclaw/live/thread-hold.ts`. Makes the calls of a host on a long
+ * transcript with the engine in its own thread, as in the host, and prints the longest time the event loop was blocked during each kind of call.
+ * Goal: 20 ms, on an otherwise idle machine: the load is printed with the figures.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -37,11 +37,11 @@ console.log(
     .join(", ")} on ${cpus().length} cores`,
 );
 try {
-  // Loading modules and starting threads is the host's start, not a turn.
+  // Loading modules and starting threads belongs to the host's start, not to a turn.
   await lease.open();
   await report(`bootstrap of ${ROWS} rows`, async () => {
     await engine.bootstrap(session);
-    // The older rows follow in the background; they are part of what is measured.
+    // The older rows follow in the background; that is measured too.
     while (lease.memory.importing.size > 0) await setTimeout(1);
   });
   await report(`${TURNS} turns: assemble, commit, maintain`, async () => {

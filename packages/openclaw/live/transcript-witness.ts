@@ -1,6 +1,6 @@
 /**
- * What the host itself wrote, read from its database after the gateway has stopped: the witness that the archive is compared with. It
- * looks into the host's tables, which only a test may do; the plugin reads through the host's own reader.
+ * Reads the host's own records from its database after the gateway has stopped; the archive is compared with them. Only a test may read the
+ * host's tables directly; the plugin uses the host's own reader.
  */
 
 import { readdirSync } from "node:fs";
@@ -22,14 +22,14 @@ export interface WitnessedRow {
 export interface Witness {
   /** Every message row, also those that left the active branch. */
   readonly messages: readonly WitnessedRow[];
-  /** Ids of the host's own notes among them (a turn that ended before its reply): kept too, and never numbered. */
+  /** Ids of the host's own notes among them (a turn that ended before its reply): stored too, and never numbered. */
   readonly notes: ReadonlySet<string>;
   readonly resets: readonly {
     readonly sessionId: string;
     readonly entryId: string;
     readonly reason: string;
   }[];
-  /** Turns the host could not hand over. */
+  /** Turns the host could not deliver. */
   readonly undelivered: number;
 }
 

@@ -1,9 +1,9 @@
 /**
- * The context engine that OpenClaw calls, as a translation into calls of our engine. It decides little: what is stored, how rows are
- * known and where they belong is settled by the transcript and the archive; what is shown is chosen by the engine. The host makes a new
- * instance for every turn; an instance holds the attempts of its turn, everything else is in the archive or shared by the process.
+ * The context engine that OpenClaw calls; it translates to calls of our engine. It decides little: the transcript and the archive determine what
+ * is stored and how rows are identified and placed; the engine chooses what is shown. The host creates a new instance for every turn; an
+ * instance holds the attempts of its turn, everything else is in the archive or shared by the process.
  *
- * Kept here: whatever fails, the host's turn goes on, and `status` tells it; a session that is not kept is the host's alone.
+ * Invariants: whatever fails, the host's turn continues, and `status` reports the failure; sessions that are not captured are left to the host.
  */
 
 import { nameModel, RECALL_GUIDANCE } from "@lossless/core";
@@ -46,13 +46,13 @@ export interface ContextEngineParts {
   readonly spool: Spool;
   readonly grants: SubagentGrants;
   readonly delegateCompaction: (params: CompactParams) => Promise<CompactResult>;
-  /** What the memory plugin wants to say in the system prompt. */
+  /** The memory plugin's text for the system prompt. */
   readonly describeMemory: (params: {
     availableTools: Set<string>;
     citationsMode?: unknown;
     agentSessionKey?: string;
   }) => string | undefined;
-  /** Tells the people of a chat something, through their agent. */
+  /** Sends the users of a chat a notice, through their agent. */
   readonly tell: (session: SessionRef, text: string) => void;
   readonly logger: PluginLogger;
   readonly version: string;
@@ -184,7 +184,7 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
     };
   }
 
-  /** Short, and the same at every turn: it stands in the part of the prompt that providers cache. */
+  /** Short, and the same at every turn: it is in the part of the prompt that providers cache. */
   function describePrompt({ availableTools, citationsMode, sessionKey }: AssembleParams): string {
     const tools = new Set(availableTools ?? []);
     const memory = parts.describeMemory({

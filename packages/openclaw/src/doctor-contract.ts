@@ -1,6 +1,6 @@
 /**
- * What the host's `doctor` asks of this plugin: does the configuration let it do what it is configured for? Models of the plugin's own
- * need the host's permission; `doctor --fix` adds the smallest one that is enough. Pure; loaded by the host without the plugin.
+ * For the host's `doctor`: does the configuration permit what the plugin is configured for? Models of the plugin's own need the host's
+ * permission; `doctor --fix` adds the smallest one that is enough. Pure; the host loads it without the plugin.
  */
 
 import { parseModelRef } from "@lossless/core";
@@ -16,7 +16,7 @@ interface PluginEntryConfig {
   readonly [field: string]: unknown;
 }
 
-/** Which models the host lets a plugin choose. */
+/** The models that the host lets a plugin choose. */
 interface ModelPolicy {
   readonly allowModelOverride?: boolean;
   readonly allowedModels?: readonly string[];
@@ -32,7 +32,7 @@ const MODEL_SETTINGS: readonly (readonly [string, string])[] = [
 /** Settings whose model also answers as a sub-agent of the host. */
 const SUBAGENT_SETTINGS: typeof MODEL_SETTINGS = MODEL_SETTINGS.filter(([key]) => key === "expansionModel");
 
-/** Models that the configuration names and the host does not allow. */
+/** Configured models that the host does not allow. */
 export function findRefusedModels(cfg: Config): string[] {
   const entry = readEntry(cfg);
   if (entry === undefined) return [];
@@ -41,14 +41,14 @@ export function findRefusedModels(cfg: Config): string[] {
   return filterRefused(entry.llm, [...new Set(wanted)]);
 }
 
-/** Models that sub-agents are configured to use and the host does not allow them. */
+/** Models configured for sub-agents that the host does not allow them. */
 function findRefusedSubagentModels(cfg: Config): string[] {
   const entry = readEntry(cfg);
   return filterRefused(entry?.subagent, listNamed(entry?.config ?? {}, SUBAGENT_SETTINGS));
 }
 
 export interface HostModels {
-  /** The host's model for compaction, where its configuration names one. */
+  /** The host's model for compaction, if configured. */
   readonly compaction: { readonly provider: string; readonly model: string } | undefined;
   /** Whether the host lets this plugin name a model. */
   readonly isAllowed: (model: string) => boolean;

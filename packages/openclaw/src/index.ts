@@ -1,7 +1,7 @@
 /**
- * The plugin as OpenClaw loads it. It registers the context engine, the tools, the chat commands and a service that closes the archive when
- * the gateway stops. The host loads this module several times (for the gateway and beside it for agent runs), so registering does no work
- * and opens nothing; the archive is opened by the first turn.
+ * The plugin as OpenClaw loads it. It registers the context engine, the tools, the chat commands and a service that closes the archive when the
+ * gateway stops. The host loads this module several times (for the gateway and beside it for agent runs), so registering does no work and opens
+ * nothing; the first turn opens the archive.
  */
 
 import { CHAT_WORDS } from "./commands/chat-words.ts";
@@ -45,7 +45,7 @@ export default definePluginEntry({
   register,
 });
 
-/** Modes in which the host only asks what there is; the plugin's runtime must not be touched in them. */
+/** Modes in which the host only queries metadata; the plugin's runtime must not be touched in them. */
 const DESCRIBING_MODES = new Set(["cli-metadata", "setup-only", "setup-runtime"]);
 
 function register(api: PluginApi): void {
@@ -106,7 +106,7 @@ function register(api: PluginApi): void {
   if (isGateway) registerForGateway(plugin);
 }
 
-/** What one instance of the plugin is made of. */
+/** The parts of one instance of the plugin. */
 interface Plugin {
   readonly api: PluginApi;
   /** The host's log and our own. */
@@ -118,11 +118,11 @@ interface Plugin {
   readonly spool: Spool;
   readonly reader: TranscriptReader;
   readonly media: MediaSource;
-  /** What the host does not let the plugin do. */
+  /** What the host does not permit the plugin. */
   readonly refusals: readonly string[];
 }
 
-/** What agents and their chats need; the host asks for it in every mode. */
+/** Registers what agents and their chats need; the host requires it in every mode. */
 function registerForAgents(plugin: Plugin): void {
   const { api, logger, settings, resolved, lease, spool, reader, media, refusals } = plugin;
   const { runtime } = api;
@@ -159,7 +159,7 @@ function registerForAgents(plugin: Plugin): void {
     api.registerCommand(command);
 }
 
-/** What lives as long as the gateway. */
+/** Registers what lives as long as the gateway. */
 function registerForGateway(plugin: Plugin): void {
   const { api, logger, stateDir, settings, resolved, lease, reader, media, refusals } = plugin;
   const isCaptured = compileCapturePolicy(settings);
@@ -194,7 +194,7 @@ function registerForGateway(plugin: Plugin): void {
   api.lifecycle?.onDispose?.(() => lease.release());
 }
 
-/** Beside the database; for one that is no file, in the host's folder. */
+/** Beside the database; in the host's folder if the database is not a file. */
 function locateSpool(databasePath: string, stateDir: string): string {
   return isServerAddress(databasePath) ? join(stateDir, "lcm.db") : databasePath;
 }
@@ -204,8 +204,8 @@ function describeRefusal(model: string): string {
 }
 
 /**
- * Looks at the archive when the gateway starts, so that outage shows before the first turn, and reads the sessions of the host that are not
- * in it, or not wholly: all of them at the first start, later those that an end came in between. Nobody waits for this.
+ * Opens the archive when the gateway starts, so that an outage shows before the first turn, and reads the sessions of the host that are missing
+ * or incomplete in it: all of them at the first start, later those that a shutdown interrupted. Nobody waits for this.
  */
 function startArchive(
   api: PluginApi,
@@ -235,16 +235,16 @@ function startArchive(
   void run();
 }
 
-/** There is no file. Of a server only a connection could tell: its archive counts as there, or every start would be the first. */
+/** The file does not exist. For a server only a connection could tell: its archive is assumed to exist, or every start would be the first. */
 const isMissing = ({ databasePath }: Settings): boolean =>
   !isServerAddress(databasePath) && !existsSync(databasePath);
 
-/** There is no archive of ours yet: nothing at its place, or the database of another version. */
+/** There is no archive of ours yet: nothing at its path, or the database of another version. */
 function isFirstStart(settings: Settings): boolean {
   return isMissing(settings) || needsAdoption(settings.databasePath);
 }
 
-/** A database of another version is taken over, and an older archive upgraded, first; what that failed with is what the second try says. */
+/** Adopts a database of another version, or upgrades an older archive, first; if that failed, the second attempt reports why. */
 async function openWhenUpgraded(lease: EngineLease): Promise<void> {
   try {
     await lease.open();
@@ -268,8 +268,8 @@ function describeError(error: unknown): string {
 }
 
 /**
- * The first answer after the plugin was installed says what it does. The host streams less while anybody listens to answers, so this
- * listens only until the archive exists.
+ * Adds what the plugin does to the first answer after its installation. The host streams less while a plugin listens to answers, so this listens
+ * only until the archive exists.
  */
 function introduceOnce(api: PluginApi, settings: Settings, lease: EngineLease): void {
   const sessions = listHostSessions(api).length;

@@ -1,4 +1,4 @@
-/** Compaction that somebody asks for: the provider that refuses a prompt, and a person. */
+/** Requested compaction: by a provider that refuses a prompt, and by a person. */
 
 import assert from "node:assert/strict";
 import { textOf } from "../requests.ts";
@@ -33,7 +33,7 @@ export async function playCompaction(stage: Stage): Promise<void> {
     assert.ok(largest > overflowed, `${largest} tokens at most, after ${overflowed} were refused`);
   });
   await stage.step("/compact keep names folds, and passes the instructions on", async () => {
-    // More than the tail, which folds leave alone: 30 % of the budget.
+    // More than the tail, which folding leaves alone: 30 % of the budget.
     for (let turn = 21; turn <= 28; turn++)
       await stage.playTurn(`item ${turn} belongs to Ada. BIG_REPLY 12000`, COMPACTION_CHAT);
     const first = stage.model.requests.length;
@@ -51,7 +51,7 @@ export async function playCompaction(stage: Stage): Promise<void> {
   await stage.step(
     "a turn that the host refuses is told by status and doctor until one is answered",
     async () => {
-      // Nothing was said before: there is no history to take away.
+      // The first message: there is no history to remove.
       await assert.rejects(stage.playTurn("OVERFLOW_ONCE second SAY too much", REFUSED_CHAT));
       assert.match(await stage.sendChat("/lcm status", REFUSED_CHAT), /! turns of .*the host refused a turn/);
       assert.match(await stage.sendChat("/lcm doctor", REFUSED_CHAT), /larger window/);

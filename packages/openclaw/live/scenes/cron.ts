@@ -1,4 +1,4 @@
-/** A job of the host's scheduler: each of its runs is a conversation of its own, and none sees what another one said. */
+/** A job of the host's scheduler: each run is a conversation of its own, and none sees another. */
 
 import assert from "node:assert/strict";
 import { setTimeout } from "node:timers/promises";
@@ -15,7 +15,7 @@ export async function playCron(stage: Stage): Promise<void> {
     const job = await stage.client.request("cron.add", {
       name: "tide table",
       enabled: true,
-      // Far away: the runs are asked for.
+      // Far in the future: the test starts the runs itself.
       schedule: { kind: "every", everyMs: 86_400_000, anchorMs: Date.now() + 86_400_000 },
       sessionTarget: "isolated",
       wakeMode: "now",

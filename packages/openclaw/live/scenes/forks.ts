@@ -1,6 +1,6 @@
 /**
- * Sessions that are copies of others: one that a person makes, one that a sub-agent gets. What was copied stays stored once (the comparison
- * at the end sees to that); here: the copy sees what its parent had said, and nothing that it says later.
+ * Sessions that are copies of others: one made by a person, one made for a sub-agent. The comparison at the end checks that copied rows are
+ * stored once; this scene checks that the copy sees its parent's history up to the copy, and nothing later.
  */
 
 import assert from "node:assert/strict";

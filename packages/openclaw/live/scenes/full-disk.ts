@@ -1,6 +1,6 @@
 /**
- * A disk that is full: neither the database nor the spool beside it can take a turn, so the host keeps it and hands it over again when there is room.
- * Plays on a small disk in memory, which only an administrator can make; elsewhere it says so and plays nothing.
+ * A disk that is full: neither the database nor the spool beside it can store a turn, so the host keeps it and delivers it again when there is
+ * room. Uses a small disk in memory, which only an administrator can create; otherwise it prints that and skips the scene.
  */
 
 import assert from "node:assert/strict";
@@ -48,7 +48,7 @@ export async function playFullDisk(stage: Stage): Promise<void> {
   await stage.configure({}, /state\/lcm\.db/);
 }
 
-/** Writes until there is not a byte left. */
+/** Writes until the disk is full. */
 function fill(path: string): void {
   for (const size of [1 << 20, 4096, 1])
     for (;;) {

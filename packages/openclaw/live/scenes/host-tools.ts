@@ -1,6 +1,6 @@
 /**
- * What others say of the plugin: the host's own doctor, which may add the smallest permission a configured model needs and nothing else, and
- * the public inspector of OpenClaw plugins. Plays on states of its own.
+ * Checks the plugin with other programs: the host's own doctor, which may add only the smallest permission a configured model needs, and the
+ * public inspector of OpenClaw plugins. Uses states of its own.
  */
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-/** A picture sent to the agent: it is archived with its message, and still shown when the host has thrown its own file away. */
+/** A picture sent to the agent: it is archived with its message, and still shown after the host has deleted its file. */
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -8,7 +8,7 @@ import type { RecordedRequest } from "@lossless/testkit/fake-model.ts";
 import type { Stage } from "../stage.ts";
 
 export const PICTURE_CHAT = "agent:main:pictures";
-/** One transparent dot. */
+/** One transparent pixel. */
 const PICTURE =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

@@ -1,6 +1,6 @@
 /**
- * Forty turns with tool calls in a small window. Everything that was said stays stored once (the comparison at the end of the run sees
- * to that); here: each request fits, is valid, keeps its front, and what was folded stands in summaries.
+ * Forty turns with tool calls in a small window. The comparison at the end of the run checks that every message is stored once; this scene
+ * checks that each request fits, is valid, keeps its front, and shows folded messages as summaries.
  */
 
 import assert from "node:assert/strict";
@@ -20,7 +20,7 @@ export async function playLongChat(stage: Stage): Promise<void> {
   await stage.step(`${TURNS} turns with tool calls in a window of ${SMALL_WINDOW} tokens`, async () => {
     for (let turn = 1; turn <= TURNS; turn++) await stage.playTurn(writeTurn(turn), LONG_CHAT);
   });
-  // The host makes requests of its own in between; those of this chat say which turn they are.
+  // The host makes requests of its own in between; those of this chat name their turn.
   const requests = stage.requestsSince(first).filter((request) => /turn \d+ asks/.test(request.userText));
   await stage.step(`every one of the ${requests.length} requests fits the window and is valid`, async () => {
     assert.equal(

@@ -1,4 +1,4 @@
-/** One chat through everything that happens to a chat: tools, failures, commands, resets, and a gateway that is killed in the middle. */
+/** One chat with everything that can happen to a chat: tools, failures, commands, resets, and a gateway that is killed in the middle. */
 
 import assert from "node:assert/strict";
 import { PATIENCE_MS, type Stage } from "../stage.ts";
@@ -38,7 +38,7 @@ export async function playMainChat(stage: Stage): Promise<void> {
   });
 }
 
-/** Kills the gateway in two turns: while the model thinks, and as its answer arrives. */
+/** Kills the gateway during two turns: while the model is working, and as its answer arrives. */
 export async function playKills(stage: Stage): Promise<void> {
   await stage.step("the gateway is killed while the model thinks, and started again", async () => {
     await killDuringTurn(stage, "thinking", () => undefined);
@@ -63,7 +63,7 @@ function writeTurn(turn: number): string {
   return turn === 7 ? "BIG_REPLY 20000" : `SAY turn ${turn}`;
 }
 
-/** Sends a message whose model call is held, does something, and kills the gateway before it can answer. */
+/** Sends a message, holds its model call, runs `act`, and kills the gateway before it can answer. */
 async function killDuringTurn(stage: Stage, key: string, act: () => void): Promise<void> {
   const cut = stage.client.runTurn(MAIN_CHAT, `HOLD ${key}`);
   cut.catch(() => undefined);

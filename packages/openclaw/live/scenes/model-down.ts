@@ -1,4 +1,7 @@
-/** The model that writes summaries is down: the chat goes on, every request fits, status tells it, and it is over when the model is back. */
+/**
+ * The model that writes summaries is down: the chat continues, every request fits, status reports the outage, and it ends when the model is
+ * back.
+ */
 
 import assert from "node:assert/strict";
 import { checkSequence, textOf } from "../requests.ts";

@@ -1,6 +1,6 @@
 /**
- * The plugin comes to what was there before it: a long chat of which only the end is stored at once, and the database of an older version,
- * which is taken over. Plays on databases of its own, so that the others stay as they are.
+ * Installs the plugin into an existing host: a long chat of which only the end is stored at once, and the database of an older version, which is
+ * adopted. Uses databases of its own, so that the others stay unchanged.
  */
 
 import assert from "node:assert/strict";
@@ -13,7 +13,7 @@ import type { Stage } from "../stage.ts";
 export const HISTORY_CHAT = "agent:main:history";
 const IGNORED_CHAT = "agent:main:ignored:newcomer";
 export const HISTORY_DATABASE = "history/lcm.db";
-/** More than what is stored at once. The host keeps such notes from the model. */
+/** More rows than are stored at once. The host does not show such notes to the model. */
 const NOTES = 650;
 
 export async function playNewcomer(stage: Stage): Promise<void> {

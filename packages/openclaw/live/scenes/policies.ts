@@ -1,4 +1,4 @@
-/** Sessions that are left alone, and the plugin switched off: nothing is stored, and compaction is the host's again. */
+/** Ignored sessions, and the plugin switched off: nothing is stored, and the host compacts again. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,7 +1,4 @@
-/**
- * The agent's tools in the long chat: what was folded away is found again. And a sub-agent: it may read what it was granted, and has no
- * tool to look anywhere else.
- */
+/** The agent's tools in the long chat find folded messages. A sub-agent can read what it was granted, and has no tool to read anything else. */
 
 import assert from "node:assert/strict";
 import { flattenContent } from "@lossless/testkit/fake-model.ts";
@@ -46,7 +43,7 @@ export async function playRecall(stage: Stage): Promise<void> {
     async () => {
       const policy = { allowModelOverride: true, allowedModels: ["fake/fake-small"] };
       await stage.configure({ expansionModel: "fake/fake-small" }, /does not let this plugin use/, {
-        // Without leave for the plain way to this model, an answer of it came through the sub-agents.
+        // Without permission for direct calls to this model, its answer came through the sub-agents.
         entry: { subagent: policy },
       });
       const first = stage.model.requests.length;
@@ -106,7 +103,7 @@ async function playSubagent(stage: Stage): Promise<void> {
   assert.match(result, /locker 7 opens with code 55433/);
 }
 
-/** Lets the agent call a tool, and gives back what the model was told. */
+/** Makes the agent call a tool, and returns what the model received. */
 async function callTool(stage: Stage, name: string, args: Record<string, unknown>): Promise<string> {
   const first = stage.model.requests.length;
   await stage.playTurn(`CALL_TOOL ${name} ${JSON.stringify(args)}`, LONG_CHAT);

@@ -1,6 +1,6 @@
 /**
- * A database that cannot be used: locked by another process, read-only, removed, damaged; a damaged spool. The chat goes on, status tells it, and when the database is
- * back every turn is in it. Plays on a database of its own, so that the others stay as they are.
+ * A database that cannot be used: locked by another process, read-only, removed, damaged; a damaged spool. The chat continues, status reports
+ * the outage, and once the database is back every turn is in it. Uses a database of its own, so that the others stay unchanged.
  */
 
 import assert from "node:assert/strict";
@@ -127,15 +127,12 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
   await stage.configure({}, /state\/lcm\.db/);
 }
 
-/** In a database's header: which version of the format may write the file. SQLite opens one of a later version read-only. */
+/** Offset in a database's header: the version of the format that may write the file. SQLite opens a later version read-only. */
 const WRITE_VERSION_AT = 18;
 const READ_ONLY_VERSION = 3;
 const WAL_VERSION = 2;
 
-/**
- * Puts a copy in the place of the database that nobody may write to. Permissions would not keep an administrator from it; the mark in
- * the header does.
- */
+/** Replaces the database with a read-only copy. File permissions would not stop an administrator; the version in the header does. */
 function putReadOnlyCopy(path: string): void {
   const copy = `${path}.read-only`;
   const database = new DatabaseSync(path);
@@ -166,7 +163,7 @@ function writeByte(path: string, at: number, value: number): void {
   closeSync(file);
 }
 
-/** Overwrites every page but leaves the file where it is. */
+/** Overwrites every page but keeps the file. */
 function damage(path: string): void {
   for (const name of [path, `${path}-wal`]) {
     const file = openSync(name, "r+");

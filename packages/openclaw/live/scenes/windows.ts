@@ -1,6 +1,6 @@
 /**
- * No window is too small to go on: chats in windows of four sizes, with the host's tool search off (its tools alone fill the smallest two)
- * and on. The host without the plugin is the measure: every turn that it answers is answered with the plugin. Then the plugin meets the
+ * No window is too small: chats in windows of four sizes, with the host's tool search off (its tools alone fill the smallest two) and on. The
+ * host without the plugin is the baseline: every turn that it answers must also be answered with the plugin. Then the plugin is switched on for
  * chats that were filled without it.
  */
 
@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { setTimeout } from "node:timers/promises";
 import type { Stage } from "../stage.ts";
 
-/** Tokens of each window, and how many characters a reply has: a few turns fill it. */
+/** Tokens of each window, and the characters per reply: a few turns fill it. */
 const WINDOWS = { "16k": 4_000, "32k": 8_000, "40k": 10_000, "64k": 24_000 } as const;
 const TURNS = 4;
 const PROBE_CHAT = "agent:main:ignored:tools";
@@ -83,7 +83,7 @@ function describe({ plugin, toolSearch }: Way): string {
   return `${plugin ? "with" : "without"} the plugin, tool search ${toolSearch ? "on" : "off"}`;
 }
 
-/** Changes the host under way, and waits until a request shows it. */
+/** Changes the configuration of the running host, and waits until a request shows it. */
 async function prepare(stage: Stage, { plugin, toolSearch }: Way): Promise<void> {
   await stage.configure({}, plugin ? /state\/lcm\.db/ : /^reply \d+$/, { toolSearch, plugin });
   for (;;) {

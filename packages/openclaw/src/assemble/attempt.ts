@@ -1,9 +1,9 @@
 /**
- * One attempt of a turn: the context is chosen once, at its first call, and every later call of the attempt gets the same messages,
- * whatever was folded meanwhile, because the host appends the open turn itself. Only when what was sent no longer fits is it chosen again.
+ * One attempt of a turn: the context is chosen once, at its first call, and every later call of the attempt gets the same messages, even if
+ * something was folded meanwhile, because the host appends the open turn itself. It is chosen again only when it no longer fits.
  *
- * The first call's budget leaves out the system prompt and the answer; the later ones do not. The difference between the second and the
- * first is that overhead, and it is taken off every later budget.
+ * The first call's budget leaves out the system prompt and the answer; the later ones do not. The difference between the second and the first is
+ * that overhead, and it is taken off every later budget.
  */
 
 import type { Engine, ModelIdentity, SessionRef } from "@lossless/core";
@@ -26,7 +26,7 @@ export interface Snapshot {
   readonly contextProjection: NonNullable<AssembleResult["contextProjection"]>;
   /** Something was left out for lack of room. */
   readonly isTight: boolean;
-  /** Why these are the host's own messages and not the archive's; null when they are the archive's. */
+  /** Why these are the host's own messages; null when they are the archive's. */
   readonly fallback: string | null;
 }
 
@@ -36,22 +36,22 @@ export interface AttemptSource {
   readonly reader: TranscriptReader;
   readonly target: TranscriptTarget;
   readonly session: SessionRef;
-  /** The model's window, as far as it is known. */
+  /** The model's window, if known. */
   readonly contextWindow?: number | undefined;
 }
 
 const DEFAULT_BUDGET_TOKENS = 100_000;
-/** Rows beyond the archive that a turn is willing to show from the transcript itself. */
+/** The maximum number of rows not yet in the archive that a turn shows from the transcript. */
 const MAX_UNSTORED_ROWS = 2_000;
 
-/** A room that shrinks is chosen a little smaller than it is, so that the next prompts need no other. */
+/** When the room shrinks, a little less than it is used, so that the next prompts need no other. */
 const SHRUNK_SHARE = 0.97;
-/** A room is held as long as it leaves no more than the rest of this unused. */
+/** The room is held as long as no more than the rest of this share is unused. */
 const HELD_SHARE = 0.9;
 
 /**
- * The room to choose a context for. The host's budget leaves out the prompt, so it changes a little at every turn, and the front of the
- * context would change with it. The room of the turn before is held while it still fits and wastes little.
+ * The room to choose a context for. The host's budget excludes the prompt, so it changes a little at every turn, and the front of the context
+ * would change with it. The room of the previous turn is kept while it still fits and wastes little.
  */
 export function holdRoom(held: number | undefined, room: number): number {
   if (held === undefined || held < HELD_SHARE * room) return room;
@@ -61,7 +61,7 @@ export function holdRoom(held: number | undefined, room: number): number {
 export class Attempt {
   /** The archive holds all of the transcript that this turn may see. */
   caughtUp = false;
-  /** Outside a durable turn the host hands the open turn over with the history. */
+  /** Outside a durable turn the host passes the open turn with the history. */
   isStandalone = false;
   /** The room that the context was chosen for; undefined before the first call. */
   chosenFor: number | undefined;
@@ -71,12 +71,12 @@ export class Attempt {
   #snapshot: Snapshot | null = null;
   #prompt: string | undefined;
 
-  /** Room of the first call; null before it. */
+  /** Room at the first call; null before it. */
   get baseTokens(): number | null {
     return this.#firstBudget;
   }
 
-  /** `held` is the room that the turn before was chosen for. */
+  /** `held` is the room that the previous turn was chosen for. */
   async assemble(
     source: AttemptSource,
     params: AssembleParams,
@@ -108,7 +108,7 @@ export class Attempt {
     room: number,
     before: Snapshot | null,
   ): Promise<Snapshot> {
-    // What the host hands over later is our own answer; only the first call has its view of the history.
+    // Later calls pass our own result back; only the first call has the host's view of the history.
     if (before !== null && before.fallback !== null) return fallBack(before.messages, room, before.fallback);
     try {
       return await this.#chooseFromArchive(source, params, room);
@@ -136,7 +136,7 @@ export class Attempt {
             conversationId,
             owner: session.owner,
             budgetTokens: Math.max(1, room - addedTokens),
-            // The strictest grammar whose messages stay apart; the host joins them for the providers that want it.
+            // The strictest grammar that keeps messages separate; the host joins them for providers that need it.
             provider: "anthropic",
             contextWindow: source.contextWindow,
             prompt: this.#prompt,
@@ -165,7 +165,7 @@ export class Attempt {
   }
 }
 
-/** One line for a history that is still being read; the same bytes until it is there. */
+/** One line for a history that is still being read; its bytes stay the same until it is complete. */
 function describeOlder(cursor: string | null): AgentMessage[] {
   const { older = null } = parseReaderState(cursor);
   if (older === null || older.messages === 0) return [];
@@ -175,10 +175,10 @@ function describeOlder(cursor: string | null): AgentMessage[] {
   return [{ role: "user", content }];
 }
 
-/** Pictures are looked for among this many of the newest rows: the fresh tail and what surrounds it. */
+/** Number of newest rows that are searched for pictures: the fresh tail and a margin around it. */
 const PICTURE_ROWS = 160;
 
-/** What the archive holds of pictures that shown messages of a user name, as messages of the same times. */
+/** Stored pictures that shown user messages refer to, as messages with the same times. */
 async function readPictures(
   engine: Engine,
   conversationId: number,
@@ -204,7 +204,7 @@ async function readPictures(
       return [{ role: "user", timestamp, content }];
     }),
   );
-  // Newest first as they came; several of one message belong in their own order.
+  // They are newest first; several pictures of one message keep their own order.
   return mergeByTime(pictures.flat().toReversed());
 }
 
@@ -216,7 +216,7 @@ function mergeByTime(messages: readonly AgentMessage[]): AgentMessage[] {
   }));
 }
 
-/** Rows of the transcript that are not in the archive yet are few; when they alone are too much, the newest of them count. */
+/** Few rows of the transcript are not in the archive yet; if they alone are too large, the newest are used. */
 function cutWhole(
   messages: AgentMessage[],
   room: number,
@@ -245,7 +245,7 @@ export function readModel(params: AssembleParams): ModelIdentity | undefined {
 
 interface Unstored {
   readonly messages: AgentMessage[];
-  /** A reset lies among the rows: what is stored comes before it and is not shown. */
+  /** There is a reset among the rows: stored messages are before it and not shown. */
   readonly isCut: boolean;
 }
 

@@ -1,20 +1,20 @@
 /**
- * What the host is told about a compaction. It reads the words: with `compacted: false` it goes on with the turn only where the reason
- * contains its own phrases ("already under target", "already compacted", "nothing to compact"), and takes any other text for a failure,
- * which refuses the turn. So the wording is part of the contract, and only this file has it. Pure.
+ * The result of a compaction for the host. The host parses the text: with `compacted: false` it continues the turn only if the reason contains
+ * one of its own phrases ("already under target", "already compacted", "nothing to compact"); any other text counts as a failure and the turn is
+ * refused. So the wording is part of the contract, and only this file has it. Pure.
  */
 
-/** Why the host asked: a person did, a model failed at a prompt, or a prompt is about to be too large. */
+/** Why the host wants a compaction: a person asked for it, a model rejected a prompt, or a prompt is about to be too large. */
 export type Trigger = "manual" | "overflow" | "budget";
 
 export type HostFoldResult =
-  /** Something was folded, as much as there was to be or as much as there is. */
+  /** Something was folded, up to the target or as far as possible. */
   | { readonly kind: "folded"; readonly targetReached: boolean }
   /** Nothing was folded, but the next context is made smaller. */
   | { readonly kind: "shrunk" }
-  /** The context is as small as it was to become. */
+  /** The context is already within the target. */
   | { readonly kind: "under-target" }
-  /** It is not, and nothing more can be folded now: a pass saved nothing, time was up, another process is at it. */
+  /** It is not, and nothing more can be folded now: a pass saved nothing, time was up, or another process is folding. */
   | { readonly kind: "no-more" }
   | { readonly kind: "nothing-stored" }
   /** The host stopped waiting. */
@@ -48,18 +48,18 @@ export function describeOutcome(outcome: HostFoldResult, trigger: Trigger): Host
     case "cancelled":
       return { ok: false, compacted: false, reason: "cancelled" };
     case "failed":
-      // Before a turn a failure is no reason to refuse it: the next prompt is cut to fit whatever the archive does. Status reports it.
+      // Before a turn, a failure is not a reason to refuse it: the next prompt is cut to fit whatever the archive does. Status reports it.
       return trigger === "budget"
         ? { ok: false, compacted: false, reason: "already compacted as far as possible without the archive" }
         : { ok: false, compacted: false, reason: outcome.message };
   }
 }
 
-/** Why the host refuses the turn after this outcome; null when it goes on. */
+/** Why the host refuses the turn after this outcome; null when it continues. */
 export function explainRefusal({ kind }: HostFoldResult, trigger: Trigger): string | null {
   if (kind === "folded" || kind === "shrunk" || trigger === "manual") return null;
   if (kind === "cancelled") return "it stopped waiting for a compaction";
-  // A provider said no: without a smaller prompt it would say so again.
+  // The provider rejected the prompt: without a smaller one it would do so again.
   return trigger === "overflow"
     ? "the prompt is too large for the model, and this chat's history has nothing more to give"
     : null;

@@ -1,13 +1,13 @@
 /**
- * From the engine's context to the host's messages, and the host's own messages cut to a budget for when the archive cannot answer.
- * Pure: the same input gives the same bytes, which is what keeps the front of the prompt stable.
+ * Converts the engine's context to the host's messages, and cuts the host's own messages to a budget when the archive cannot answer. Pure: the
+ * same input gives the same bytes, which keeps the front of the prompt stable.
  */
 
 import { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "@lossless/core";
 import type { ContextMessage, ModelIdentity } from "@lossless/core";
 import type { AgentMessage } from "../host/host.ts";
 
-/** The host counts on these fields; what a call of long ago cost says nothing about this one. */
+/** The host requires these fields; the cost of an old call is irrelevant here. */
 const NO_USAGE = {
   input: 0,
   output: 0,
@@ -41,20 +41,20 @@ function toHostMessage(
   };
 }
 
-/** Our own lines (summaries, ranges, the cue) have no time: the host would write it before them, and it is in them already. */
+/** Our own lines (summaries, ranges, the cue) get no timestamp: the host would prefix it, and they already contain it. */
 function toUserMessage({ timestamp, ...message }: ContextMessage): AgentMessage {
   return { ...message, content: simplify(message.content), ...(timestamp === 0 ? {} : { timestamp }) };
 }
 
-/** The host writes plain text of a user as a string. */
+/** The host writes a user's plain text as a string. */
 function simplify(content: ContextMessage["content"]): unknown {
   const [only] = content;
   return content.length === 1 && only?.type === "text" && typeof only.text === "string" ? only.text : content;
 }
 
 /**
- * Puts pictures back into messages of a user: the transcript holds only where they are, the host hands over what is in them. They belong to
- * the message of the same time. The newest come first, as many as there is room for.
+ * Puts pictures back into messages of a user: the transcript has only their paths, the host passes their content. They belong to the message of
+ * the same time. The newest come first, as many as there is room for.
  */
 export function restoreImages(
   messages: readonly AgentMessage[],
@@ -86,7 +86,7 @@ function toBlocks(content: unknown): readonly unknown[] {
   return Array.isArray(content) ? content : [{ type: "text", text: String(content) }];
 }
 
-/** A message of the host's own that carries facts about the running turn; it is never part of the history. */
+/** A message of the host with facts about the running turn; it is never part of the history. */
 export function isRuntimeCarrier(message: AgentMessage): boolean {
   const details = message.details as { runtimeContextCarrier?: unknown } | undefined;
   return (
@@ -95,7 +95,7 @@ export function isRuntimeCarrier(message: AgentMessage): boolean {
   );
 }
 
-/** The newest messages that fit. Cut only before a user's message or, where there is none, before a tool group, never inside one. */
+/** The newest messages that fit. Cuts only before a user message or, if there is none, before a tool group, never inside one. */
 export function cutToBudget(messages: readonly AgentMessage[], budgetTokens: number): AgentMessage[] {
   let tokens = 0;
   let start = messages.length;

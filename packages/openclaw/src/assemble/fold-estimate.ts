@@ -1,6 +1,6 @@
 /**
- * What folding would cost before any model is asked: calls and tokens for histories as long as these, counted as the planner counts. An
- * estimate: what is said later, stand-ins made ahead and summaries that are refused are not in it. Pure.
+ * Estimates the cost of folding before any model is called: calls and tokens for histories of this length, counted as the planner counts. Later
+ * messages, reserve summaries and rejected summaries are not included. Pure.
  */
 
 import type { ConversationRow, Settings } from "@lossless/core";
@@ -15,9 +15,9 @@ export interface FoldEstimate {
 
 export const NO_FOLDING: FoldEstimate = { conversations: 0, calls: 0, inputTokens: 0, outputTokens: 0 };
 
-/** The room for messages where the model is not known yet. */
+/** The room for messages when the model is not known yet. */
 const ROOM_TOKENS = 100_000;
-/** What is said to a model beside the text that it summarises. */
+/** Tokens of a prompt beside the text to summarise. */
 const PROMPT_TOKENS = 700;
 
 type Lengths = Pick<ConversationRow, "shownTokens">;
@@ -38,7 +38,7 @@ export function estimateFolding(
     .reduce(addEstimates, NO_FOLDING);
 }
 
-/** Leaves over everything, then layer by layer until one summary stands for all. */
+/** Leaves over everything, then layer by layer until one summary covers all. */
 function estimateOne(tokens: number, policy: Policy): FoldEstimate {
   const { leafChunkTokens, leafTargetTokens, condensedTargetTokens, condensedMinFanout: fanout } = policy;
   const leaves = Math.ceil(tokens / leafChunkTokens);

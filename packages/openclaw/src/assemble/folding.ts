@@ -1,6 +1,6 @@
 /**
- * Folding when the host asks for it: because a person does, because a provider refused a prompt, because a prompt grew too large, or in a
- * moment that the host lends. The engine folds; here is decided how far, and what the host is told.
+ * Folding on request of the host: because a person asked, a provider refused a prompt, a prompt grew too large, or the host offers idle time.
+ * The engine folds; this file decides how far, and what the host is told.
  */
 
 import type { Engine, SessionRef } from "@lossless/core";
@@ -38,14 +38,14 @@ interface Fold {
   readonly tokensAfter: number;
 }
 
-/** Without a first call to learn from: the share of a window that is left for messages. */
+/** Used until a first call shows it: the share of a window that is left for messages. */
 const SHARE_OF_WINDOW = 0.6;
 const DEFAULT_WINDOW_TOKENS = 128_000;
-/** The rest of the room is for what the user says next. */
+/** The rest of the room is for the user's next message. */
 const PROMPT_SHARE = 0.9;
-/** The host waits three minutes for a compaction, then it refuses the turn. */
+/** The host waits three minutes for a compaction, then refuses the turn. */
 const PATIENCE_MS = 150_000;
-/** A fold may have to wait for another one, which does not end with this one's patience: the host is answered all the same. */
+/** A fold may have to wait for another one, which does not end with this one's timeout: the host gets its answer anyway. */
 const ANSWER_WITHIN_MS = 165_000;
 const REFUSED_REMEDY =
   "What was said is kept. Say it again, shorter, or choose a model with a larger window; with tool search on, the host's tools take less of it.";
@@ -57,7 +57,7 @@ export async function compactSession(
 ): Promise<CompactResult> {
   const sessionMemory = lease.memory.session(session.id);
   const trigger = readTrigger(params.runtimeContext?.trigger);
-  // Before a turn the host's budget may be the window less what it keeps for the answer.
+  // Before a turn the host's budget may be the window minus its reserve for the answer.
   let learned = learnWindow(
     readLearned(sessionMemory),
     trigger === "budget" ? undefined : params.tokenBudget,
@@ -65,7 +65,7 @@ export async function compactSession(
   if (trigger === "overflow") learned = learnOverflow(learned, sessionMemory.sentTokens ?? 0);
   writeLearned(sessionMemory, learned);
   const fold = await tryToFold({ lease, outages }, params, session, trigger);
-  // Without the archive the host's messages are sent, cut to what is left.
+  // Without the archive the host's messages are sent, cut to the remaining room.
   const taken = Math.max(0, (sessionMemory.sentTokens ?? 0) - findCap(readLearned(sessionMemory)));
   const { kind } = fold.outcome;
   const isShrunk = trigger !== "manual" && taken > 0 && kind !== "folded" && kind !== "cancelled";
@@ -73,7 +73,7 @@ export async function compactSession(
   const refusal = explainRefusal(outcome, trigger);
   if (refusal !== null)
     outages.begin(nameTurns(session), new Error(`the host refused a turn: ${refusal}`), REFUSED_REMEDY);
-  // A person is told what the archive holds; the host compares with the prompt it counted.
+  // A person is told the size in the archive; the host compares with the prompt it counted.
   const counted = trigger === "manual" ? undefined : (params.currentTokenCount ?? sessionMemory.sentTokens);
   const tokensBefore = counted ?? fold.tokensBefore;
   const saved = Math.max(0, fold.tokensBefore - fold.tokensAfter, isShrunk ? taken : 0);
@@ -83,7 +83,7 @@ export async function compactSession(
   };
 }
 
-/** A turn of the session was answered. */
+/** Records that a turn of the session was answered. */
 export function noteAnswered(outages: Outages, session: SessionRef): void {
   outages.end(nameTurns(session));
 }
@@ -162,7 +162,7 @@ async function countShown(engine: Engine, conversationId: number, owner: string)
   return (await engine.readConversation({ conversationId, owner }))?.shownTokens ?? 0;
 }
 
-/** The host counted a whole prompt. Where no provider did before, this shows how much of it is not ours. */
+/** The host counted a whole prompt. If no provider has done so before, this shows how much of it is not ours. */
 function learnFromCount(sessionMemory: SessionMemory, params: CompactParams, shownTokens: number): void {
   const learned = readLearned(sessionMemory);
   const { currentTokenCount: whole } = params;
@@ -204,7 +204,7 @@ export async function maintainSession(
   }
 }
 
-/** The host speaks of its transcript, which this plugin never changes. */
+/** The host asks about its transcript, which this plugin never changes. */
 export function describeMaintenance(reason: string): MaintainResult {
   return { changed: false, bytesFreed: 0, rewrittenEntries: 0, reason };
 }

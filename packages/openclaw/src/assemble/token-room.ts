@@ -1,6 +1,6 @@
 /**
- * How much room a session's messages have, beyond what the host's budget says: what was learned from prompts that providers counted and from
- * prompts that were too large. Pure functions; only the last three write, and only to the session's memory.
+ * The room for a session's messages, refined beyond the host's budget: learned from prompts that providers counted and from prompts that were
+ * too large. Pure functions; only the last three write, and only to the session's memory.
  */
 
 import { nameModel } from "@lossless/core";
@@ -11,22 +11,22 @@ import type { TurnSituation } from "../capture/store-rows.ts";
 
 /** After an overflow the next context is at most this share of the one that was too large. */
 export const OVERFLOW_SHARE = 0.7;
-/** What the host keeps of a window for the answer. */
+/** The part of a window that the host reserves for the answer. */
 const HOST_RESERVE_TOKENS = 20_000;
 const HOST_RESERVE_SHARE = 0.25;
-/** The host's own part of a prompt never takes more than the rest of this from the messages. */
+/** The host's own part of a prompt always leaves at least this share to the messages. */
 const MIN_SHARE = 0.15;
-/** A context below this is not what made a prompt overflow. */
+/** A smaller context is not the reason that a prompt overflowed. */
 const MIN_CAP_TOKENS = 500;
 /** A turn that fills this share of the cap raises it by `RAISE_SHARE`. */
 const FULL_SHARE = 0.9;
 const RAISE_SHARE = 0.1;
-/** The cap stays at most at this share of a size that overflowed twice: just below would overflow again. */
+/** The cap is at most this share of a size that overflowed twice: just below would overflow again. */
 const SAFE_SHARE = 0.9;
 
 export const NOTHING_LEARNED: Learned = { overflows: [] };
 
-/** What is known holds for one window: with another one of the same model nothing is known. */
+/** What was learned holds for one window; it is discarded when the window of the model changes. */
 export function learnWindow(learned: Learned, windowTokens: number | undefined): Learned {
   if (windowTokens === undefined || windowTokens === learned.windowTokens) return learned;
   return learned.windowTokens === undefined
@@ -39,14 +39,14 @@ export function findHostLimit(windowTokens: number): number {
   return windowTokens - Math.min(HOST_RESERVE_TOKENS, Math.floor(windowTokens * HOST_RESERVE_SHARE));
 }
 
-/** What the host's own part of a prompt leaves for messages below the point where it asks for compaction. */
+/** The room that the host's own part of a prompt leaves for messages before the host asks for compaction. */
 export function learnRoom(learned: Learned, prompt: { ownTokens: number; windowTokens: number }): Learned {
   const limit = findHostLimit(prompt.windowTokens);
   const roomTokens = Math.max(Math.floor(limit - prompt.ownTokens), Math.floor(MIN_SHARE * limit));
   return { ...learned, roomTokens };
 }
 
-/** A context of this size was too large: the next one is smaller. A tiny one was not the reason, and teaches nothing. */
+/** A context of this size was too large: the next one is smaller. A tiny one was not the reason, so nothing is learned from it. */
 export function learnOverflow(learned: Learned, sentTokens: number): Learned {
   const cap = Math.round(OVERFLOW_SHARE * sentTokens);
   if (cap < MIN_CAP_TOKENS) return learned;
@@ -57,24 +57,24 @@ export function learnOverflow(learned: Learned, sentTokens: number): Learned {
   };
 }
 
-/** A turn went well: if it filled the cap, the next may have more, but never what overflowed twice. */
+/** After a successful turn: if it filled the cap, raises it, but never to a size that overflowed twice. */
 export function raiseCap(learned: Learned, usedTokens: number): Learned {
   const { capTokens, overflows } = learned;
   if (capTokens === undefined || usedTokens < FULL_SHARE * capTokens) return learned;
-  // Whatever holds a smaller overflow overflows too: the second smallest size is the smallest that did so twice.
+  // A context larger than one that overflowed also overflows: the second smallest size is the smallest that did so twice.
   const ceiling = SAFE_SHARE * (overflows[1] ?? Infinity);
   const raised = Math.round(Math.min((1 + RAISE_SHARE) * capTokens, ceiling));
   return { ...learned, capTokens: Math.max(capTokens, raised) };
 }
 
-/** At most this many tokens of messages, whatever the host's budget says. */
+/** The maximum number of message tokens, whatever the host's budget. */
 export function findCap({ capTokens = Infinity, roomTokens = Infinity }: Learned): number {
   return Math.min(capTokens, roomTokens);
 }
 
 /**
- * What the threshold is a share of. One overflow may have been the turn's own size; two are a limit, and folding begins when a context
- * reaches it: folded before, it could never fill the cap and raise it.
+ * The base of the threshold. One overflow may have been the turn's own size; two are a limit, and folding begins when a context reaches it:
+ * folded before, it could never fill the cap and raise it.
  */
 export function findBase(learned: Learned, budgetTokens: number, contextThreshold: number): number {
   const { capTokens = Infinity, roomTokens = Infinity, overflows } = learned;
@@ -82,7 +82,7 @@ export function findBase(learned: Learned, budgetTokens: number, contextThreshol
   return Math.min(budgetTokens, roomTokens, limit);
 }
 
-/** What is known of the model a turn was for. Without a room there is no threshold to watch. */
+/** What is known about the model of a turn. Without a room there is no threshold to watch. */
 export function readSituation(
   { runtimeContext }: SessionParams,
   sessionMemory: SessionMemory,
@@ -109,14 +109,14 @@ export function writeLearned(sessionMemory: SessionMemory, learned: Learned): vo
 }
 
 /**
- * What a turn that was answered teaches. The host's budget for messages leaves out its tools' schemas, which may be as large as the rest.
- * What a provider counted for the last prompt of a turn, less what we sent and the turn itself, is the host's own part.
+ * Learns from an answered turn. The host's budget for messages excludes the schemas of its tools, which may be as large as the rest. The
+ * provider's count for the last prompt of a turn, minus what we sent and the turn itself, is the host's own part.
  */
 export function learnFromTurn(
   sessionMemory: SessionMemory,
   { messages, runtimeContext }: CommitTurnParams,
 ): void {
-  // The host's settings may use less of a model's window than there is.
+  // The host may be configured to use less than the model's window.
   const windowTokens = runtimeContext?.tokenBudget ?? runtimeContext?.modelContextWindow;
   const usage = messages.at(-1)?.usage as
     | Partial<Record<"input" | "cacheRead" | "cacheWrite", number>>
@@ -129,16 +129,16 @@ export function learnFromTurn(
     const ownTokens = Math.max(0, prompt - sentTokens - estimateTokens(messages.slice(0, -1)));
     learned = learnRoom(learned, { ownTokens, windowTokens });
   }
-  // Whole messages rarely fill a room to the brim: one that had to leave something out used all of it.
+  // Whole messages rarely fill a room exactly: a context that had to leave something out used all of it.
   const usedTokens = Math.max(
     sentTokens ?? 0,
     sessionMemory.wasTight === true ? (sessionMemory.heldTokens ?? 0) : 0,
   );
   const raised = raiseCap(learned, usedTokens);
-  // The held room differs little from the raised one, and would be held on.
+  // The held room differs little from the raised one, and would be kept.
   if (raised.capTokens !== learned.capTokens) delete sessionMemory.heldTokens;
   writeLearned(sessionMemory, raised);
 }
 
-/** The name of the model of the last turn; empty where the host named none. */
+/** The name of the model of the last turn; empty if the host named none. */
 const nameLast = ({ model }: SessionMemory): string => nameModel(model) ?? "";

@@ -1,9 +1,9 @@
 /**
- * Storing what happens: turns that the host hands over, and rows that only the transcript has. Reads through the transcript wherever it can,
- * so that every row is known by its entry id.
+ * Stores turns that the host delivers, and rows that only the transcript has. Reads the transcript where possible, so that every row is
+ * identified by its entry id.
  *
- * Kept here: a turn is reported as committed only after its rows and its advancement key are stored in one transaction, or its record is
- * safely in the spool; turns of a session are stored in the order they came.
+ * Invariants: a turn is reported as committed only after its rows and its advancement key are stored in one transaction, or its record is safely
+ * in the spool; turns of a session are stored in their order of arrival.
  */
 
 import { POSITION_STEP } from "@lossless/core";
@@ -42,16 +42,16 @@ export interface CaptureParts {
   readonly spool: Spool;
   readonly outages: Outages;
   readonly logger: PluginLogger;
-  /** Tells the people of a chat something, through their agent. */
+  /** Sends the users of a chat a notice, through their agent. */
   readonly tell: (session: SessionRef, text: string) => void;
 }
 
 export type Committed = "committed" | "duplicate";
 
-/** A long history is read in the background beyond this; the turn goes on with the host's own messages. */
+/** Beyond this a long history is read in the background; the turn continues with the host's own messages. */
 const READ_LIMIT_MS = 4_000;
 
-/** For `status`: nothing waits, only names do. */
+/** For `status`: no turn waits, only ids are missing. */
 const UNREADABLE = "The chat goes on and is stored. Update this plugin if the host was updated.";
 
 export class Capture {
@@ -61,7 +61,7 @@ export class Capture {
     this.#parts = parts;
   }
 
-  /** Reads what is new in a session's transcript, for as long as a turn may wait. */
+  /** Reads new rows of a session's transcript, for as long as a turn may wait. */
   async read(params: SessionParams): Promise<CatchUpResult | { kind: "later" }> {
     const { lease, reader, media, outages } = this.#parts;
     const { session, target } = readAddress(params);
@@ -83,7 +83,7 @@ export class Capture {
     return first;
   }
 
-  /** Goes on, in the background, with a long history of which only the end is stored. One reader for each session is enough. */
+  /** Continues, in the background, to read a long history of which only the end is stored. One reader per session is enough. */
   async #readOlder(params: SessionParams): Promise<void> {
     const { lease, reader, media, logger } = this.#parts;
     const { session, target } = readAddress(params);
@@ -108,7 +108,7 @@ export class Capture {
       });
   }
 
-  /** Reads the transcript for messages that came outside a durable turn; stores the messages themselves only where there is none. */
+  /** Reads the transcript for messages that came outside a durable turn; stores the messages themselves only if there is no transcript. */
   async readFor(params: IngestBatchParams): Promise<number> {
     const { lease, reader, media, logger } = this.#parts;
     const { session, target } = readAddress(params);
@@ -127,7 +127,7 @@ export class Capture {
     });
   }
 
-  /** Stores a turn, and before it the turns of its session that wait. What the database cannot take goes to the spool. */
+  /** Stores a turn after the waiting turns of its session. A turn that the database cannot store goes to the spool. */
   async commit(params: CommitTurnParams): Promise<Committed> {
     const { lease, outages, tell } = this.#parts;
     const address = readAddress(params);
@@ -186,7 +186,7 @@ export class Capture {
     return await storeUnnamedTurn(engine, session, params.messages, turn);
   }
 
-  /** Keeps a turn that the database cannot take. Throws when the spool cannot either: then the host keeps it. */
+  /** Keeps a turn that the database cannot store. Throws when the spool cannot either: then the host keeps it. */
   async #spool(params: CommitTurnParams, cause: unknown): Promise<Committed> {
     const { spool, outages } = this.#parts;
     const { advancementKey, admission, terminal, messages, sessionKey, sessionTarget, isHeartbeat } = params;
@@ -240,12 +240,12 @@ function readTurn({ advancementKey, admission, terminal, isHeartbeat, messages }
   };
 }
 
-/** A heartbeat that found nothing to tell answers with this word; one that did tell something is a turn like any other. */
+/** A heartbeat with nothing to report answers with this word; any other heartbeat is a normal turn. */
 function saysNothing(answer: AgentMessage | undefined): boolean {
   return answer !== undefined && JSON.stringify(answer.content).includes("HEARTBEAT_OK");
 }
 
-/** Stores a turn as it was handed over. The reader's state remembers it, so that the next read gives its rows their ids. */
+/** Stores a turn as it was delivered. The reader's state records it, so that the next read gives its rows their ids. */
 async function storeUnnamedTurn(
   engine: Engine,
   session: SessionRef,
@@ -283,7 +283,7 @@ function statusOf(result: { duplicateTurn: boolean }): Committed {
   return result.duplicateTurn ? "duplicate" : "committed";
 }
 
-/** Only the ends' numbers are known; what lies between follows the first and stays before the last. */
+/** Only the numbers of the ends are known; the rows between follow the first and stay before the last. */
 function placeUnnamed(
   message: AgentMessage,
   eventIds: readonly string[],
@@ -303,7 +303,7 @@ function placeUnnamed(
   };
 }
 
-/** A message without a transcript is known by what the host or the provider called it. */
+/** A message without a transcript is identified by the keys that the host or the provider gave it. */
 function nameByMarks(message: AgentMessage): Arrival {
   const mark = readMarks(message)[0];
   return mark === undefined ? { message } : { message, eventId: `${message.role}:${mark}` };

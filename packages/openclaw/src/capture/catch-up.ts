@@ -1,8 +1,8 @@
 /**
- * Brings the archive up to date with a session's transcript: reads what is new, names the rows that were stored without their ids, and
- * stores the rest, with boundaries at their places. Everything is known by its entry id, so reading the same rows again adds nothing;
- * the cursor moves in the transaction of the last rows, so a crash in between only means reading them again. After a rewrite of the
- * transcript everything is read again; a row that says something else than before is stored as a revision.
+ * Brings the archive up to date with a session's transcript: reads new rows, adds the ids of rows that were stored without them, and stores the
+ * rest, with boundaries in place. Everything is identified by its entry id, so reading the same rows again adds nothing; the cursor moves in the
+ * transaction of the last rows, so a crash in between only means reading them again. After a rewrite of the transcript everything is read again;
+ * a row that changed is stored as a revision.
  */
 
 import { POSITION_STEP } from "@lossless/core";
@@ -64,13 +64,13 @@ async function readAndStore(
     const left = read.rows
       .filter((row) => row.kind === "message" && isOffBranch(row))
       .map((row) => row.entryId);
-    // A row that was stored while it was on the branch has to be hidden, which takes a look at the whole transcript.
+    // A row that was stored while it was on the branch has to be hidden, which requires reading the whole transcript.
     if (!fromStart && (await findKnown(request, left)).size > 0) {
       return { kind: "restart", reason: "stored rows have left the branch" };
     }
     offBranch.push(...left);
     waiting.push(...read.rows);
-    // Turns that wait for names are matched as wholes, so their rows must not be stored piece by piece.
+    // Turns without ids are matched as a whole, so their rows must not be stored piece by piece.
     if (read.end === null && start.unnamed.length > 0) continue;
     const rows = waiting.splice(0);
     if (read.end === null) {
@@ -88,7 +88,7 @@ async function readAndStore(
     });
     if (fromStart) {
       await engine.setBranch({ session, offBranch });
-      // All of the transcript was read, so nothing of it is still to come.
+      // The whole transcript was read, so nothing is pending.
       await engine.showPending({ session });
     }
     return { kind: "caught-up", stored: stored + outcome.stored, turn: outcome.turn };
@@ -96,7 +96,7 @@ async function readAndStore(
   return { kind: "unavailable", reason: "the transcript ended without an end" };
 }
 
-/** Gives rows stored under provisional ids the ids of their entries, and takes those entries out of what is to be stored. */
+/** Gives rows stored under provisional ids the ids of their entries, and removes those entries from the rows to store. */
 async function nameRows(
   { engine, session }: CatchUpRequest,
   rows: readonly TranscriptRow[],
@@ -136,7 +136,7 @@ interface LastBatch {
   readonly sawLimit: boolean;
 }
 
-/** The rows behind the last reset go with the advancement key and the new cursor, in one transaction. */
+/** The rows after the last reset are stored with the advancement key and the new cursor, in one transaction. */
 async function storeLastBatch(
   request: CatchUpRequest,
   rows: readonly TranscriptRow[],

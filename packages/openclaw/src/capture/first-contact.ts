@@ -1,8 +1,7 @@
 /**
- * A long session that the archive does not know yet. Its newest rows are stored at once, so that the turn that asks has a context; the
- * older ones follow in the background, page by page, hidden until all of them are there, so that the front of the context changes once
- * and not with every page. Until then they are one fixed line. How far it is stands in the session's cursor: a crash only means that
- * known rows are read again.
+ * A long session that the archive does not know yet. Its newest rows are stored at once, so that the current turn has a context; the older ones
+ * follow in the background, page by page, hidden until all are stored, so that the front of the context changes once and not with every page.
+ * Until then they are one fixed line. The session's cursor records the progress: a crash only means that known rows are read again.
  */
 
 import type { Engine, SessionRef } from "@lossless/core";
@@ -37,12 +36,12 @@ interface Scan {
   readonly end: ReaderState;
 }
 
-/** Stores the newest rows of a long transcript. False when the transcript is short or cannot be read: then it is read as ever. */
+/** Stores the newest rows of a long transcript. False when the transcript is short or cannot be read: then it is read as usual. */
 export async function makeFirstContact(request: CatchUpRequest): Promise<boolean> {
   const scan = await scanTranscript(request);
   if (scan === null) return false;
   const { engine, session } = request;
-  // Boundaries decide which conversation a row belongs to, so they come before rows of any kind.
+  // Boundaries decide which conversation a row belongs to, so they are stored before any rows.
   for (const reset of scan.resets) await recordReset(request, reset);
   const rows = await attachMedia(request, scan.tail, scan.tail, false);
   await engine.ingest({
@@ -55,7 +54,7 @@ export async function makeFirstContact(request: CatchUpRequest): Promise<boolean
   return true;
 }
 
-/** Goes through all of a transcript and keeps its end. Null when there is no need to. */
+/** Reads all of a transcript and keeps its end. Null when that is not necessary. */
 async function scanTranscript({ reader, target, turn }: CatchUpRequest): Promise<Scan | null> {
   const resets: ResetRow[] = [];
   const counts = new OlderCount();
@@ -82,7 +81,7 @@ async function scanTranscript({ reader, target, turn }: CatchUpRequest): Promise
   return null;
 }
 
-/** Rows that are left for later; shown ones are counted since the last reset, because what lies before it is not in the context. */
+/** Counts rows that are left for later; shown ones only since the last reset, because earlier ones are not in the context. */
 class OlderCount {
   #rows = 0;
   #messages = 0;
@@ -118,19 +117,19 @@ class OlderCount {
 }
 
 export type OlderRequest = Omit<CatchUpRequest, "moveCursor" | "turn" | "situation"> & {
-  /** Runs a task of the session in its turn; turns of the chat come in between. */
+  /** Runs a task of the session in its queue; turns of the chat come in between. */
   readonly inOrder: <T>(task: () => Promise<T>) => Promise<T>;
   readonly onProgress: (done: number, rows: number) => void;
   readonly signal?: AbortSignal | undefined;
 };
 
-/** What is left to read of a session's history; null when nothing is. */
+/** What is left to read of a session's history; null when everything is read. */
 export async function readOlder(engine: Engine, session: SessionRef): Promise<OlderRows | null> {
   const known = await engine.readSession({ sessionId: session.id, owner: session.owner });
   return parseReaderState(known?.cursor ?? null).older ?? null;
 }
 
-/** Stores the older rows, oldest first, and shows them together when all are there. Returns how many were new. */
+/** Stores the older rows, oldest first, and shows them all when they are complete. Returns how many were new. */
 export async function importOlder(request: OlderRequest): Promise<number> {
   const { engine, reader, target, session, inOrder, onProgress, signal } = request;
   const older = await readOlder(engine, session);

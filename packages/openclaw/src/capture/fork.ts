@@ -1,13 +1,13 @@
 /**
- * Sessions that the host made as a copy of another one. The head of such a transcript says whose copy it is, and the copied entries kept
- * their ids: they become further names of what is stored, instead of being stored again.
+ * Sessions that the host created as a copy of another one. The head of such a transcript names its parent, and the copied entries keep their
+ * ids: they become aliases of the stored messages, instead of being stored again.
  */
 
 import type { CatchUpRequest } from "./store-rows.ts";
 import { UNREAD } from "./reader-state.ts";
 import { readNewRows, type TranscriptRow } from "./transcript-rows.ts";
 
-/** Tells the archive that a session is a fork. True when it is one, and its parent is known. For sessions the archive does not know yet. */
+/** Records in the archive that a session is a fork. True when it is one and its parent is known. For sessions the archive does not know yet. */
 export async function joinFork(request: CatchUpRequest): Promise<boolean> {
   const parentSessionId = await readParent(request);
   if (parentSessionId === null) return false;
@@ -17,7 +17,7 @@ export async function joinFork(request: CatchUpRequest): Promise<boolean> {
   return (await engine.fork({ session, parentSessionId, eventIds })).kind !== "unrelated";
 }
 
-/** Rows without those that the session has from its parent: what they say is the parent's to change. */
+/** Drops rows that the session has from its parent: only the parent can change them. */
 export async function dropCopied(
   { engine, session }: CatchUpRequest,
   parentSessionId: string | null,
@@ -31,7 +31,7 @@ export async function dropCopied(
   return rows.filter((row) => row.kind !== "message" || !copied.has(row.entryId));
 }
 
-/** The first event of a transcript says where it comes from, in the host's way to name a session. */
+/** The first event of a transcript names its parent session, in the host's notation. */
 export async function readParent({ reader, target }: CatchUpRequest): Promise<string | null> {
   const page = await reader.readRaw(target, null, 1);
   const [head] = page.kind === "page" ? page.items : [];
@@ -40,7 +40,7 @@ export async function readParent({ reader, target }: CatchUpRequest): Promise<st
   return agentId === target.agentId && sessionId !== target.sessionId ? (sessionId ?? null) : null;
 }
 
-/** The entries at the front that the parent has too. */
+/** The entries at the front that the parent also has. */
 async function listCopied(
   { engine, reader, target, session, turn }: CatchUpRequest,
   parentSessionId: string,

@@ -1,8 +1,8 @@
 /**
- * Pictures and other files that a message only names. The host keeps them in a folder of its own and throws them away some day; here they
- * are read while they are there, so that the archive holds them as events beside the message that names them.
+ * Pictures and other files that a message only names. The host keeps them in its own folder and deletes them at some point; they are read while
+ * they exist, so that the archive holds them as events beside the message that names them.
  *
- * Kept here: nothing is read but plain files directly in the host's folder for what came in; a link, wherever it leads, is refused.
+ * Invariant: only regular files directly in the host's inbound folder are read; links are refused, wherever they lead.
  */
 
 import { constants } from "node:fs";
@@ -12,7 +12,7 @@ import { ATTACHMENT_PREFIX } from "@lossless/core";
 import type { AgentMessage } from "../host/host.ts";
 import type { MessageRow } from "./transcript-rows.ts";
 
-/** Where bytes behind a reference come from; null when there are none to be had. */
+/** Where the bytes of a reference come from; null when they are not available. */
 export interface MediaSource {
   read(name: string): Promise<Uint8Array | null>;
 }
@@ -28,7 +28,7 @@ const MAX_BYTES = 64 * 1024 * 1024;
 const INBOUND = /^media:\/\/inbound\/([^/?#]+)$/i;
 const MAX_REFERENCES = 64;
 
-/** The folder in which the host keeps what people sent. */
+/** The folder where the host keeps incoming files. */
 export function openMediaFolder(stateDir: string, onRefusal: (error: unknown) => void): MediaSource {
   return {
     async read(name) {
@@ -49,7 +49,7 @@ async function readPlainFile([root, ...folders]: string[], name: string): Promis
     if (!(await lstat(folder)).isDirectory()) throw new Error(`${folder} is not a folder`);
   }
   const path = join(folder, name);
-  // Windows has no such flag; there the look at the name itself is what refuses a link.
+  // Windows has no such flag; there this check of the name refuses links.
   if ((await lstat(path)).isSymbolicLink()) throw new Error(`${path} is a link`);
   const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
   try {
@@ -63,7 +63,7 @@ async function readPlainFile([root, ...folders]: string[], name: string): Promis
   }
 }
 
-/** What a message names, in its order. */
+/** The references of a message, in its order. */
 export function listMediaReferences(message: AgentMessage): MediaReference[] {
   const { media } = (message.__openclaw ?? {}) as { media?: unknown };
   if (!Array.isArray(media)) return [];
@@ -75,7 +75,7 @@ export function listMediaReferences(message: AgentMessage): MediaReference[] {
   });
 }
 
-/** The name of a file in the folder, and nothing that could lead out of it. */
+/** The name of a file in the folder; null for anything that could lead out of it. */
 function readName(url: string): string | null {
   const encoded = INBOUND.exec(url)?.[1];
   if (encoded === undefined) return null;
@@ -87,7 +87,7 @@ function readName(url: string): string | null {
   }
 }
 
-/** The rows to be stored beside a row: one for each file that it names and that is there. */
+/** The rows to store beside a row: one for each existing file that it names. */
 export async function readAttachments(row: MessageRow, source: MediaSource): Promise<MessageRow[]> {
   const rows: MessageRow[] = [];
   for (const [index, { url, name, mimeType }] of listMediaReferences(row.message).entries()) {

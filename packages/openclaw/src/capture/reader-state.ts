@@ -1,36 +1,36 @@
 /**
- * How far the transcript of a session was read, and which turns had to be stored without their entry ids. It travels through the archive
- * as the session's cursor, so that it changes in the same transaction as the rows it speaks of. To the archive it is a word without
- * meaning; only this file writes and reads it.
+ * How far the transcript of a session was read, and which turns had to be stored without their entry ids. It is stored in the archive as the
+ * session's cursor, so that it changes in the same transaction as the rows it describes. It is opaque to the archive; only this file writes and
+ * reads it.
  */
 
 import type { AgentMessage } from "../host/host.ts";
 
-/** Where a read goes on. Both cursors always point at the same place of the transcript. */
+/** Where reading continues. Both cursors always point at the same place of the transcript. */
 export interface ReaderState {
   readonly visible: string | null;
   readonly raw: string | null;
-  /** Position of the last row before that place; rows outside the branch are put right behind it. */
+  /** Position of the last row before that place; rows outside the branch are placed directly after it. */
   readonly position: number;
-  /** Rows before what was read at first contact; null when there are none left to read. */
+  /** Rows before those read at first contact; null when none are left to read. */
   readonly older?: OlderRows | null;
-  /** Turns stored under provisional ids, oldest first, that wait for the transcript to name their rows. */
+  /** Turns stored under provisional ids, oldest first, whose rows still need the ids of the transcript. */
   readonly unnamed: readonly UnnamedTurn[];
 }
 
-/** The older part of a long history: read in the background, and until then one line in the context. */
+/** The older part of a long history: read in the background, and shown as one line until then. */
 export interface OlderRows {
-  /** Rows of lower positions are meant. */
+  /** Rows with lower positions. */
   readonly before: number;
-  /** How many rows there are, for telling how far the reading is. */
+  /** The number of rows, to report progress. */
   readonly rows: number;
-  /** Of these: messages that the context will show some day, and their times. */
+  /** Of these: messages that the context will show, and their times. */
   readonly messages: number;
   readonly firstAt: number | null;
   readonly lastAt: number | null;
 }
 
-/** A turn of which only the ends are known by their entry ids. */
+/** A turn of which only the first and last entry id are known. */
 export interface UnnamedTurn {
   readonly advancementKey: string;
   readonly firstEntryId: string;
@@ -42,7 +42,7 @@ export interface UnnamedTurn {
 export interface UnnamedRow {
   readonly eventId: string;
   readonly role: string;
-  /** What tells this message from others of its role. */
+  /** Keys that distinguish this message from others of its role. */
   readonly marks: readonly string[];
 }
 
@@ -54,7 +54,7 @@ export function writeReaderState(state: ReaderState): string {
   return JSON.stringify({ format: FORMAT, ...state });
 }
 
-/** A state that cannot be understood only costs a read from the start. */
+/** A state that cannot be parsed only costs a read from the start. */
 export function parseReaderState(text: string | null): ReaderState {
   if (text === null) return UNREAD;
   try {
@@ -68,7 +68,7 @@ export function parseReaderState(text: string | null): ReaderState {
   }
 }
 
-/** Ids of a turn's messages when the transcript could not be read: the ends are known, the rest is numbered. */
+/** Ids for a turn's messages when the transcript could not be read: the ends are known, the rest is numbered. */
 export function nameTurnRows(
   turn: { advancementKey: string; firstEntryId: string; lastEntryId: string },
   count: number,
@@ -79,7 +79,7 @@ export function nameTurnRows(
   });
 }
 
-/** What makes a message itself: keys that the host or the provider gave it. Never its text, because equal texts are all kept. */
+/** The identity of a message: keys that the host or the provider gave it. Never its text, because equal texts are all kept. */
 export function readMarks(message: AgentMessage): string[] {
   const marks: string[] = [];
   for (const field of ["idempotencyKey", "responseId", "toolCallId", "timestamp"]) {
@@ -95,8 +95,8 @@ export interface NamedRow {
 }
 
 /**
- * Finds the entries that the unnamed rows of a turn are, given the entries between its ends: by order and role where both sides agree
- * throughout, else by their marks, each entry after the one before.
+ * Finds the entries of a turn's unnamed rows among the entries between its ends: by order and role if both sides agree throughout, else by their
+ * marks, each entry after the one before.
  */
 export function matchUnnamedRows(
   unnamed: readonly UnnamedRow[],

@@ -1,7 +1,7 @@
 /**
- * What happens to sessions outside their turns. A hook only asks for a read of the transcript, which holds the resets; the ends that the
- * transcript does not hold (a day or a pause is over, a session was deleted) are written down as boundaries, known by the session's id.
- * At the first start, the history of sessions that were there before the plugin is read in the background, the newest first.
+ * Session events outside turns. A hook only triggers a read of the transcript, which has the resets; session ends that the transcript does not
+ * have (daily or idle reset, deletion) are recorded as boundaries, identified by the session's id. At the first start, the history of sessions
+ * older than the plugin is read in the background, the newest first.
  */
 
 import type { Engine, SessionRef, Settings } from "@lossless/core";
@@ -20,12 +20,12 @@ export interface SessionHookParts {
   readonly reader: TranscriptReader;
   readonly media?: MediaSource | undefined;
   readonly isCaptured: (sessionKey: string) => boolean;
-  /** Given, what is read is counted as it would be folded. */
+  /** When given, the folding cost of what is read is estimated. */
   readonly policy?: Settings;
   readonly logger: PluginLogger;
 }
 
-/** Ends that start a new conversation although the transcript says nothing of them. */
+/** Session ends that start a new conversation although the transcript does not record them. */
 const ENDS = { idle: "idle", daily: "daily", deleted: "deleted" } as const;
 
 export async function noteSessionEnd(parts: SessionHookParts, event: SessionEndEvent): Promise<void> {
@@ -33,7 +33,7 @@ export async function noteSessionEnd(parts: SessionHookParts, event: SessionEndE
   if (sessionKey === undefined || !parts.isCaptured(sessionKey)) return;
   const { session, target } = readAddress({ sessionId, sessionKey });
   await settle(parts, session.id, async (engine) => {
-    // A session that nobody spoke in has nothing to end.
+    // A session without messages has nothing to end.
     if (!(await readSession(parts, engine, session, target))) return;
     const end = Object.hasOwn(ENDS, reason) ? ENDS[reason as keyof typeof ENDS] : null;
     if (end !== null) await engine.recordBoundary({ session, eventId: `end:${sessionId}`, reason: end });
@@ -51,7 +51,7 @@ async function readSession(
   return (await engine.readSession({ sessionId: session.id, owner: session.owner })) !== null;
 }
 
-/** A hook must never stop what it listens to. */
+/** A hook must never fail the event it listens to. */
 async function settle(
   { lease, logger }: SessionHookParts,
   sessionId: string,
@@ -70,7 +70,7 @@ export interface KnownSession {
   readonly updatedAt: number;
 }
 
-/** Sessions of the host, the one used last first. */
+/** Sessions of the host, most recently used first. */
 export function listHostSessions(api: Pick<PluginApi, "config" | "runtime">): KnownSession[] {
   const list = api.runtime.agent?.session?.listSessionEntries;
   if (list === undefined) return [];
@@ -86,7 +86,7 @@ export function listHostSessions(api: Pick<PluginApi, "config" | "runtime">): Kn
     .toSorted((a, b) => b.updatedAt - a.updatedAt);
 }
 
-/** What first contact has left of a session, page by page, so that a turn of it can come in between. */
+/** Reads what first contact left of a session, page by page, so that a turn of it can come in between. */
 async function importRest(
   { lease, reader, media, logger }: SessionHookParts,
   session: SessionRef,
@@ -116,7 +116,7 @@ async function importRest(
   }
 }
 
-/** What folding a session would cost, from what is stored of it; nothing where that cannot be read. */
+/** The cost of folding a session, estimated from its stored rows; nothing if they cannot be read. */
 async function estimateSession(
   { lease, policy }: SessionHookParts,
   session: SessionRef,
@@ -131,12 +131,12 @@ async function estimateSession(
     });
     return estimateFolding(items, policy);
   } catch {
-    // An estimate is no reason to stop; what is wrong with the archive is told by whoever needs it.
+    // A failed estimate is not a reason to stop; other code reports problems of the archive.
     return NO_FOLDING;
   }
 }
 
-/** Reads sessions that the archive does not know, one after the other. A turn of one of them reads it itself and does not wait for this. */
+/** Reads sessions that the archive does not know, one after the other. A turn in one of them reads it itself and does not wait for this. */
 export async function importSessions(
   parts: SessionHookParts,
   sessions: readonly KnownSession[],

@@ -1,8 +1,9 @@
 /**
- * Where turns wait while the database cannot take them: one file for each, named by the hash of the turn's key, in `lcm-spool/` beside the
- * database. A turn counts as kept only when its file and the folder are on the disk. Draining replays the turns of a session in the order
- * they came; each is deleted only after the database has it, and the database knows its key, so a crash in between repeats nothing. A file
- * that cannot be read is moved aside and named in `status`; it never stops the others, and the host's transcript still has its messages.
+ * The spool, where turns wait while the database cannot store them: one file for each, named by the hash of the turn's key, in `lcm-spool/`
+ * beside the database. A turn counts as kept only when its file and the folder are on the disk. Draining replays the turns of a session in order
+ * of arrival; each file is deleted only after the database has the turn, and the database records its key, so a crash in between repeats
+ * nothing. An unreadable file is moved aside and reported in `status`; it never blocks the others, and the host's transcript still has its
+ * messages.
  */
 
 import { createHash, randomUUID } from "node:crypto";
@@ -11,7 +12,7 @@ import { dirname, join } from "node:path";
 import { flushPath, serializeExact } from "@lossless/core/doors";
 import type { CommitTurnParams } from "../host/host.ts";
 
-/** A turn as the host handed it over, without what only lives as long as the call. */
+/** A turn as the host delivered it, without objects that are only valid during the call. */
 export type SpooledTurn = Pick<
   CommitTurnParams,
   | "advancementKey"
@@ -33,15 +34,15 @@ interface SpoolFile {
 const FORMAT = 1;
 const DAMAGED = ".damaged";
 const REFUSED = ".refused";
-/** A write that has not ended after this long never will: its process is gone. */
+/** A write that has not finished after this time never will: its process is gone. */
 const STALE_WRITE_MS = 60_000;
 const LOCK = "drain.lock";
-/** A drainer that does not touch its lock for this long is gone. */
+/** A process that does not touch its lock for this time is gone. */
 const STALE_LOCK_MS = 60_000;
 
 export class Spool {
   readonly folder: string;
-  /** Sessions with files, once the folder was read; kept in step by `add` and `drain`. */
+  /** Sessions with files, once the folder was read; kept up to date by `add` and `drain`. */
   #waiting: Map<string, number> | null = null;
 
   readonly #onDamaged: (name: string, cause: unknown) => void;
@@ -51,13 +52,13 @@ export class Spool {
     this.#onDamaged = onDamaged;
   }
 
-  /** Keeps a turn. Returns false when it was there before. Throws when it cannot be kept for certain. */
+  /** Stores a turn. Returns false if it is already stored. Throws if it cannot be stored durably. */
   async add(turn: SpooledTurn, now = Date.now()): Promise<boolean> {
     await this.#load();
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const name = nameOf(turn.advancementKey);
     const path = join(this.folder, name);
-    // A record that was damaged since it was written is written again.
+    // Rewrite a record that has been damaged since.
     if ((await this.#readFile(name)) !== null) return false;
     const temporary = `${path}.${randomUUID()}`;
     try {
@@ -76,7 +77,7 @@ export class Spool {
     return ((await this.#load()).get(sessionId) ?? 0) > 0;
   }
 
-  /** How many turns wait. */
+  /** The number of waiting turns. */
   async size(): Promise<number> {
     return [...(await this.#load()).values()].reduce((sum, count) => sum + count, 0);
   }
@@ -86,8 +87,8 @@ export class Spool {
   }
 
   /**
-   * Hands the turns of a session to `store`, oldest first. The first that fails stops it, so that the order is kept. Returns how many were
-   * stored; another process that drains at this moment leaves nothing to do.
+   * Passes the turns of a session to `store`, oldest first. The first failure stops it, so that the order is kept. Returns how many were stored;
+   * if another process is draining, there is nothing to do.
    */
   async drain(sessionId: string, store: (turn: SpooledTurn) => Promise<void>): Promise<number> {
     if (!(await this.has(sessionId))) return 0;
@@ -103,7 +104,7 @@ export class Spool {
         this.#count(sessionId, -1);
         drained += 1;
       }
-      // Whatever else was counted was damaged, or another process has stored it.
+      // Any other counted file was damaged, or another process has stored it.
       this.#waiting?.delete(sessionId);
       return drained;
     } finally {
@@ -111,7 +112,7 @@ export class Spool {
     }
   }
 
-  /** Takes a turn out of the line that can never be stored, so that the others can. Its file stays, under another name. */
+  /** Moves a turn aside that can never be stored, so that it does not block the others. Its file stays, under another name. */
   async setAside(turn: SpooledTurn): Promise<void> {
     const path = join(this.folder, nameOf(turn.advancementKey));
     await rename(path, `${path}${REFUSED}`);
@@ -147,7 +148,7 @@ export class Spool {
     );
   }
 
-  /** The record of that name; null when there is none, or none any more because it was damaged and is moved aside now. */
+  /** The record of that name; null when there is none, or when it was damaged and has been moved aside. */
   async #readFile(name: string): Promise<SpoolFile | null> {
     const path = join(this.folder, name);
     try {
@@ -156,7 +157,7 @@ export class Spool {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === "ENOENT") return null;
-      // The process has no file handles left; the file may be whole.
+      // The process is out of file handles; the file may be intact.
       if (code === "EMFILE" || code === "ENFILE") throw error;
       if (await moveAside(path)) this.#onDamaged(`${name}${DAMAGED}`, error);
       return null;
@@ -167,7 +168,7 @@ export class Spool {
     this.#waiting?.set(sessionId, Math.max(0, (this.#waiting.get(sessionId) ?? 0) + change));
   }
 
-  /** One drainer at a time, also between processes. */
+  /** One drain at a time, also across processes. */
   async #lock(): Promise<(() => Promise<void>) | null> {
     const path = join(this.folder, LOCK);
     await removeStale(path, STALE_LOCK_MS);
@@ -203,10 +204,10 @@ async function listFolder(folder: string): Promise<string[]> {
   }
 }
 
-/** What `add` gives a file while it writes it. */
+/** The name that `add` gives a file while writing it. */
 const TEMPORARY_NAME = /\.json\.[0-9a-f]{8}-[0-9a-f-]{27}$/;
 
-/** False when another reader was faster. */
+/** False when another process was faster. */
 async function moveAside(path: string): Promise<boolean> {
   try {
     await rename(path, `${path}${DAMAGED}`);
@@ -228,7 +229,7 @@ async function writeFlushed(path: string, text: string): Promise<void> {
   }
 }
 
-/** Throws on anything that is not a whole record of this version. */
+/** Throws on anything that is not a complete record of this version. */
 function parseRecord(text: string): { spooledAt: number; turn: SpooledTurn } {
   const { format, spooledAt, turn } = JSON.parse(text) as {
     format: number;

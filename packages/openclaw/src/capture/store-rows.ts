@@ -1,6 +1,6 @@
 /**
- * Storing rows of a transcript: messages by their entry ids, files that they name behind them, boundaries at their places. Rows that are
- * stored already add nothing; one that was changed adds a revision.
+ * Stores rows of a transcript: messages by their entry ids, the files they name after them, boundaries in place. Rows that are already stored
+ * add nothing; a changed one adds a revision.
  */
 
 import type { Arrival, Engine, IngestRequest, SessionRef } from "@lossless/core";
@@ -8,7 +8,7 @@ import { listMediaReferences, nameAttachment, readAttachments, type MediaSource 
 import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
 import type { NumberedEntry, MessageRow, ResetRow, TranscriptRow } from "./transcript-rows.ts";
 
-/** What conversations of this host are stored as coming from. */
+/** The agent in the origin of this host's conversations. */
 export const AGENT = "openclaw";
 
 export interface CatchUpRequest {
@@ -16,12 +16,12 @@ export interface CatchUpRequest {
   readonly reader: TranscriptReader;
   readonly target: TranscriptTarget;
   readonly session: SessionRef;
-  /** False for reads that are only asked for; they store rows and leave the cursor. */
+  /** False for reads outside turns: they store rows and leave the cursor. */
   readonly moveCursor: boolean;
   readonly turn?: CatchUpTurn;
-  /** Where files are that messages name; without one, only the names are kept. */
+  /** The source of files that messages name; without one, only the names are kept. */
   readonly media?: MediaSource | undefined;
-  /** What the turn was for; given, the engine watches the threshold of the conversation. */
+  /** The model and room of the turn; when given, the engine watches the threshold of the conversation. */
   readonly situation?: TurnSituation;
 }
 
@@ -30,13 +30,13 @@ export interface CatchUpTurn {
   readonly advancementKey: string;
   readonly first: NumberedEntry;
   readonly last: NumberedEntry;
-  /** Nothing but a sign of life: kept, and left out of the context. */
+  /** Only a sign of life: stored, and left out of the context. */
   readonly isHeartbeat?: boolean;
 }
 
 export type TurnSituation = Pick<IngestRequest, "budgetTokens" | "model" | "contextWindow">;
 
-/** Puts what messages name behind them. Of rows that have their names by now only this is left to store. */
+/** Adds the files that messages name after them. For rows that already have their ids, only the files are left to store. */
 export async function attachMedia(
   request: CatchUpRequest,
   read: readonly TranscriptRow[],
@@ -64,7 +64,7 @@ export async function attachMedia(
     attached.delete(row.entryId);
     return [row, ...own];
   });
-  // Places are given, so it does not matter that these come later.
+  // Positions are given, so it does not matter that these come later.
   return [...[...attached.values()].flat(), ...whole];
 }
 
@@ -81,7 +81,7 @@ export async function storeBatch(request: CatchUpRequest, rows: readonly Transcr
   return stored;
 }
 
-/** Rows that are not stored yet. Resets are cheap and know themselves. */
+/** Drops rows that are already stored. Resets are cheap and idempotent. */
 export async function dropKnown(
   request: CatchUpRequest,
   rows: readonly TranscriptRow[],

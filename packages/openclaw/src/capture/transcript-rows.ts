@@ -1,10 +1,9 @@
 /**
- * What is new in a transcript since a place that was read before, as rows in the order they were written. The visible messages say which
- * rows are on the active branch and what their numbers are; the raw events hold everything else. Both are read side by side: a raw
- * message that the branch passes over has left it.
+ * New rows of a transcript since the last read, in the order they were written. The visible messages give the rows on the active branch and
+ * their numbers; the raw events have everything else. Both are read in parallel: a raw message that is missing from the branch has left it.
  *
- * Kept here: a row behind the last visible message is not given out, because only the next visible message shows whether it is on the
- * branch; so both cursors of a state always point at the same place.
+ * Invariant: a row after the last visible message is not returned, because only the next visible message shows whether it is on the branch; so
+ * both cursors of a state always point at the same place.
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -23,7 +22,7 @@ export interface MessageRow {
   readonly message: AgentMessage;
   readonly position: number;
   readonly createdAt: number | undefined;
-  /** `branch` for a row that left the active branch, `meta` for one that the host keeps from the model. Kept all the same. */
+  /** `branch` for a row that left the active branch, `meta` for one that the host does not show to the model. Both are stored. */
   readonly hidden: readonly HiddenReason[];
 }
 
@@ -35,7 +34,7 @@ export interface ResetRow {
   readonly at: number | undefined;
 }
 
-/** An entry that was named by the host: its id, and its number among the visible messages, from one. */
+/** An entry identified by the host: its id, and its number among the visible messages, from one. */
 export interface NumberedEntry {
   readonly entryId: string;
   readonly seq: number;
@@ -47,7 +46,7 @@ export type RowsRead =
 
 export type ReadFailure = Exclude<TranscriptPage<never>, { kind: "page" }>;
 
-/** Stands on the last batch of a read. */
+/** Part of the last batch of a read. */
 export interface ReadEnd {
   readonly state: ReaderState;
   /** True when the entry of the limit was among the rows. */
@@ -57,7 +56,7 @@ export interface ReadEnd {
 const PAGE_SIZE = 200;
 const BATCH_SIZE = 200;
 
-/** Gives the new rows in batches; the last one carries the state to go on from. Any other kind ends the read at once. */
+/** Yields the new rows in batches; the last one has the state for the next read. Any other kind ends the read at once. */
 export async function* readNewRows(
   reader: TranscriptReader,
   target: TranscriptTarget,
@@ -106,7 +105,7 @@ export async function* readNewRows(
   }
 }
 
-/** Where the next read goes on. When the place cannot be named exactly, the next read goes over these rows again, which adds nothing. */
+/** Where the next read starts. If the place cannot be determined exactly, the next read repeats these rows, which adds nothing. */
 async function findEndState(
   visible: Feed<unknown>,
   raw: Feed<unknown>,
@@ -118,12 +117,12 @@ async function findEndState(
   return { ...start, visible: cursors.visible, raw: cursors.raw, position };
 }
 
-/** The state to start again from when the transcript was rewritten: nothing read, and what waits for its name still waits. */
+/** The state for a restart after the transcript was rewritten: nothing read; turns without ids are kept. */
 export function restartState(state: ReaderState): ReaderState {
   return { ...UNREAD, unnamed: state.unnamed };
 }
 
-/** Leaves the merge from inside a feed with what the caller should be told. */
+/** Leaves the merge from inside a feed with a result for the caller. */
 class Interruption extends Error {
   readonly read: ReadFailure;
 
@@ -133,11 +132,11 @@ class Interruption extends Error {
   }
 }
 
-/** Items of one view, one by one, over as many pages as there are. */
+/** Items of one view, one by one, across pages. */
 class Feed<Item> {
   readonly #read: ReadPage<Item>;
   readonly #target: TranscriptTarget;
-  /** Cursors before and behind the page in hand, and how much of it was taken. */
+  /** Cursors before and after the current page, and how many of its items were taken. */
   #before: string | null;
   #behind: string | null;
   #page: readonly Item[] = [];
@@ -162,7 +161,7 @@ class Feed<Item> {
     return item;
   }
 
-  /** The cursor right behind the last item taken; undefined when the view cannot be cut there. */
+  /** The cursor directly after the last item taken; undefined when the view cannot be cut there. */
   async cursor(): Promise<string | null | undefined> {
     if (this.#taken >= this.#page.length) return this.#behind;
     if (this.#taken === 0) return this.#before;
@@ -171,7 +170,7 @@ class Feed<Item> {
   }
 
   async #turnPage(): Promise<void> {
-    // The host reads its pages without ever waiting: between two of them others get a turn.
+    // The host reads its pages synchronously: let others run between two of them.
     if (this.#page.length > 0) await setImmediate();
     const page = await this.#read(this.#target, this.#behind, PAGE_SIZE);
     if (page.kind !== "page") throw new Interruption(page);
@@ -186,7 +185,7 @@ class Feed<Item> {
   }
 }
 
-/** Positions for rows as they come: numbered ones take their number, the others follow the row before them. */
+/** Positions for rows in their order: numbered rows use their number, the others follow the row before them. */
 class Positions {
   last: number;
 
@@ -230,13 +229,13 @@ function toRows(event: RawEvent, positions: Positions, seq: number | null): Tran
   ];
 }
 
-/** The host's own messages (notes, announcements) never have a number, so only the others can be seen to have left the branch. */
+/** The host's own messages (notes, announcements) never have a number, so only the others can be recognised as off-branch. */
 function findHiddenReasons(event: RawEvent, seq: number | null): HiddenReason[] {
   if (event.type === "custom_message") return isKeptFromModel(event) ? ["meta"] : [];
   return seq === null ? ["branch"] : [];
 }
 
-/** ProcessMemory for people only, and facts about a running turn, which the host hands to every request itself. */
+/** Notes for people only, and facts about a running turn, which the host adds to every request itself. */
 function isKeptFromModel(event: RawEvent): boolean {
   const details = event.details as { runtimeContextCarrier?: unknown } | undefined;
   return event.excludeFromContext === true || details?.runtimeContextCarrier === true;

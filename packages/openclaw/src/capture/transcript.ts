@@ -1,7 +1,7 @@
 /**
- * The host's transcript, read in pages through its own reader. Two views of one transcript: the visible messages of the active branch
- * with their numbers, and the raw events in the order they were written, which also hold resets and rows that left the branch. The host
- * ships this module without types, so its answers are checked here and nowhere else.
+ * The host's transcript, read in pages through its own reader. Two views of one transcript: the visible messages of the active branch with their
+ * numbers, and the raw events in the order they were written, which also hold resets and rows that left the branch. The host ships this module
+ * without types, so its results are checked here and nowhere else.
  *
  * Reading never changes the transcript. Cursors are opaque and belong to the view that gave them.
  */
@@ -21,7 +21,7 @@ export interface VisibleEntry {
   readonly seq: number;
 }
 
-/** An event as it was written. `id` is missing on a few events of the host's own. */
+/** An event as it was written. A few of the host's own events have no `id`. */
 export interface RawEvent {
   readonly type: string;
   readonly id?: string;
@@ -38,9 +38,9 @@ export type TranscriptPage<Item> =
       readonly cursor: string;
       readonly hasMore: boolean;
     }
-  /** The cursor no longer fits the transcript; only a read from the start does. */
+  /** The cursor no longer fits the transcript; read from the start. */
   | { readonly kind: "restart"; readonly reason: string }
-  /** The cursor lies behind the row that the current turn starts with: everything that may be read was read before. */
+  /** The cursor is after the row that the current turn starts with: everything that may be read has been read. */
   | { readonly kind: "fenced" }
   /** This session has no transcript. */
   | { readonly kind: "missing" }
@@ -66,11 +66,11 @@ interface HostAnswer {
   readonly entries?: readonly VisibleEntry[];
   readonly events?: readonly { readonly event: RawEvent }[];
   readonly hasMore?: boolean;
-  /** What the next row alone needs, when it is larger than a page. */
+  /** The size of the next row, when it alone is larger than a page. */
   readonly requiredBytes?: number;
 }
 
-/** The reader of the host this plugin runs in. It never throws: what fails is an answer, because no turn may fail with it. */
+/** The reader of the host this plugin runs in. It never throws: failures are results, because no turn may fail with them. */
 export function createHostReader(): TranscriptReader {
   return {
     readVisible: (target, cursor, limit) =>

@@ -1,4 +1,4 @@
-/** The next step as a person in a chat takes it: with `/lcm` where it can, else with the `lcm` command. */
+/** Formulates the next step for a person in a chat: with `/lcm` where possible, else with the `lcm` command. */
 import { LIBRARY_WORDS } from "@lossless/core";
 import type { StepWords } from "@lossless/core";
 

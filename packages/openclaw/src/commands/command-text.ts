@@ -1,4 +1,4 @@
-/** The words of `/lcm`: from the engine's numbers to a few lines for a chat. Pure. */
+/** The texts of `/lcm`: turns the engine's numbers into a few lines for a chat. Pure. */
 
 import type { SearchResult, Settings, SpendGroup, StatusResult, VerifyResult } from "@lossless/core";
 import { describeDamage } from "@lossless/core/repair";
@@ -6,16 +6,16 @@ import type { RewriteTarget } from "@lossless/core/repair";
 import { readSetting, SETTING_KEYS } from "@lossless/core/settings";
 import type { Outage } from "../host/process-memory.ts";
 
-/** All that `status` and `doctor` speak of. */
+/** The input of `status` and `doctor`. */
 export interface Findings {
   readonly status: StatusResult;
   readonly isKept: boolean;
   readonly outages: readonly Outage[];
   readonly spooledTurns: number;
-  /** Files of the spool that were moved aside because they could not be read or stored. */
+  /** Spool files that were moved aside because they could not be read or stored. */
   readonly asideFiles: readonly string[];
   readonly preflight: readonly string[];
-  /** Damaged summaries of this chat; the doctor looks for them, the status does not. */
+  /** Damaged summaries of this chat; only the doctor looks for them. */
   readonly damaged?: readonly RewriteTarget[];
 }
 

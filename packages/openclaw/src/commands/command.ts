@@ -1,6 +1,6 @@
 /**
- * `/lcm` and `/lossless` in the chat. Answers are short, because they are read in a chat; what they say comes from the numbers the engine
- * acts on. What changes something is for senders whom the host knows.
+ * `/lcm` and `/lossless` in the chat. Answers are short, because they are read in a chat; they report the numbers the engine acts on. Only
+ * senders known to the host can change anything.
  */
 
 import { CHAT_WORDS } from "./chat-words.ts";
@@ -29,11 +29,11 @@ import {
 
 export interface CommandParts {
   readonly settings: Settings;
-  /** Where the settings came from, and what could not be used of them. */
+  /** Where the settings came from, and which of them were rejected. */
   readonly resolved: Pick<HostSettings, "defaults" | "stopped">;
   readonly lease: Pick<EngineLease, "open" | "memory">;
   readonly spool: Pick<Spool, "size" | "listAside">;
-  /** Why a configured model cannot be used, from the check at start; empty when nothing is wrong. */
+  /** Why a configured model cannot be used, from the check at startup; empty when all can. */
   readonly preflight?: () => readonly string[];
 }
 
@@ -43,14 +43,14 @@ const DAY_MS = 86_400_000;
 interface Ask {
   readonly parts: CommandParts;
   readonly context: CommandContext;
-  /** What follows the word. */
+  /** The text after the word. */
   readonly rest: string;
 }
 
 interface Word {
   readonly help: string;
   readonly changes: boolean;
-  /** What may follow: any text, or one of these words. Nothing when it is not given. */
+  /** What may follow: any text, or one of these words. Absent: nothing. */
   readonly takes?: "text" | readonly string[];
   answer(ask: Ask): Promise<string>;
 }
@@ -119,7 +119,7 @@ async function answer(parts: CommandParts, context: CommandContext): Promise<str
   }
 }
 
-/** A word that is passed over looks as if it had been done. */
+/** Refuses text that would be ignored: it would look as if it had been done. */
 function refuseRest(name: string, { takes = [] }: Word, rest: string): string | null {
   if (takes === "text" || rest === "" || takes.includes(rest.toLowerCase())) return null;
   const allowed = [name, ...takes.map((word) => `${name} ${word}`)].map((call) => `/lcm ${call}`);
@@ -164,19 +164,19 @@ async function answerDoctor(ask: Ask): Promise<string> {
   return renderDoctor({ ...findings, damaged: await planRepair(ask, findings) });
 }
 
-/** Damaged summaries of this chat, the finest first. */
+/** Damaged summaries of this chat, lowest depth first. */
 async function planRepair({ parts }: Ask, { status }: Findings): Promise<RewriteTarget[]> {
   if (status.conversation === null) return [];
   const { conversationId } = status.conversation;
   const targets = await planRewrite(await parts.lease.open(), { conversationId, isDamaged: true });
-  // One that is no shorter than its sources loses nothing; regenerating it would cost and change little.
+  // A summary that is not shorter than its sources loses nothing; regenerating it would cost and change little.
   return targets.filter(({ damage }) => damage !== "not_smaller");
 }
 
-/** One answer in a chat writes no more than this: each may cost a call of a model. */
+/** The maximum number of repairs per answer in a chat: each may cost a model call. */
 const MAX_REPAIRS = 25;
 
-/** Only what can be made again from what is stored. */
+/** Repairs only what can be rebuilt from stored data. */
 async function applyDoctor(ask: Ask): Promise<string> {
   if (ask.context.isAuthorizedSender === false) return "Only senders known to the host can do that.";
   const findings = await examine(ask);
@@ -191,7 +191,7 @@ async function applyDoctor(ask: Ask): Promise<string> {
   return done.length === 0 ? "Nothing to repair here." : done.join("\n");
 }
 
-/** The finest first, so that a better text below feeds the one above it. Old texts are kept, and can be opened. */
+/** Lowest depth first, so that a better text below feeds the one above it. Old texts are kept and can be opened. */
 async function repairSummaries(engine: Engine, damaged: readonly RewriteTarget[]): Promise<string> {
   let written = 0;
   const kept: string[] = [];
@@ -289,7 +289,7 @@ async function answerVerify({ parts }: Ask): Promise<string> {
 
 async function answerConfig({ parts }: Ask): Promise<string> {
   const { settings, resolved } = parts;
-  // What a broken redaction switched off is not what somebody set.
+  // If invalid redaction settings switched it off, nobody has set that.
   const enabled = settings.enabled || resolved.stopped !== null;
   return renderConfig({ ...settings, enabled }, resolved.defaults);
 }

@@ -1,7 +1,7 @@
 /**
- * The engine's tools as the host's agents see them. Who asks is what the host says about the run (its session, its agent, whether it is a
- * sub-agent), never what the model writes into the arguments. The host makes the tools in another instance of the plugin than the engine;
- * both find the same archive.
+ * The engine's tools as the host's agents see them. The caller is identified by what the host says about the run (its session, its agent,
+ * whether it is a sub-agent), never by the model's arguments. The host creates the tools in another instance of the plugin than the engine; both
+ * use the same archive.
  */
 
 import { EngineError, hintFor, TOOL_WORDS, toolsFor } from "@lossless/core";
@@ -15,7 +15,7 @@ import type { EngineLease } from "../host/shared-engine.ts";
 export interface ToolParts {
   readonly settings: Settings;
   readonly lease: Pick<EngineLease, "open" | "models">;
-  /** The host's sub-agents, where there are any. */
+  /** The host's sub-agents, if it has any. */
   readonly subagents?: HostSubagents | undefined;
   /** Sessions whose history may be read. */
   readonly isReadable: (sessionKey: string) => boolean;
@@ -43,7 +43,7 @@ function createTool(
     label: LABELS[name],
     description,
     parameters,
-    // Without this the host's tool search hides it, and an agent does not look for what it does not know.
+    // Without this the host's tool search hides it, and an agent does not look for a tool it does not know.
     catalogMode: "direct-only",
     async execute(_callId, params, signal) {
       try {
@@ -54,7 +54,7 @@ function createTool(
           timeZone: settings.timezone,
           signal,
         };
-        // The host lets its sub-agents be asked from inside the call that needs them.
+        // The host allows sub-agent calls only from inside the tool call that needs them.
         const inCall = AsyncLocalStorage.snapshot() as InScope;
         const delegate =
           name === "lcm_expand_query" && subagents !== undefined
@@ -76,7 +76,7 @@ const LABELS: Readonly<Record<ToolDefinition["name"], string>> = {
   lcm_expand: "Read granted history",
 };
 
-/** The host shows the model the message of an error; the hint says what to do instead. */
+/** The host shows the model an error's message; the hint says what to do instead. */
 function explain(error: unknown): unknown {
   const hint = error instanceof EngineError ? hintFor(error, TOOL_WORDS) : undefined;
   if (!(error instanceof EngineError) || hint === undefined) return error;

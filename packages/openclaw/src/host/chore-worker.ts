@@ -1,4 +1,4 @@
-/** The thread of one chore: does it, says how it went, and ends. */
+/** The thread of one chore: runs it, reports the result, and ends. */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { openEngine } from "lossless-claw";

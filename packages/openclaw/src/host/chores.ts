@@ -1,6 +1,6 @@
 /**
- * Work on the archive that takes long and would hold the host's thread: taking over the database of an older version, and whole backups.
- * Each runs in a thread of its own that ends with it. This file holds both sides' words; `chore-worker.ts` does the work.
+ * Work on the archive that takes long and would hold the host's thread: adopting the database of an older version, and full backups. Each runs
+ * in its own thread, which ends with it. This file has the message types of both sides; `chore-worker.ts` does the work.
  */
 
 import { Worker } from "node:worker_threads";
@@ -16,7 +16,7 @@ export type ChoreResult =
   | { readonly ok: true; readonly value: Adoption | BackupResult }
   | { readonly ok: false; readonly error: SerializedError };
 
-/** Takes over the database of an older version that lies where the archive should be. */
+/** Adopts the database of an older version at the archive's path. */
 export async function adoptInThread(settings: Settings, workerUrl = defaultUrl()): Promise<Adoption> {
   return (await runChore({ kind: "adopt", settings }, workerUrl)) as Adoption;
 }

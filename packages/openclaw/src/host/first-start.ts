@@ -1,4 +1,4 @@
-/** What the plugin says when it starts with an archive that does not exist yet: once in the log, once in the chat. Pure but for a look at the database. */
+/** The message of the plugin when it starts without an archive: once in the log, once in the chat. Pure except for a check of the database. */
 
 import { basename, isAbsolute, relative } from "node:path";
 import { hidePassword } from "@lossless/core";
@@ -9,14 +9,14 @@ import type { ProcessMemory } from "./process-memory.ts";
 
 export interface FirstStart {
   readonly settings: Pick<Settings, "databasePath" | "largeFilesDir">;
-  /** How many sessions the host has already. */
+  /** How many sessions the host already has. */
   readonly sessions: number;
   readonly memory: Pick<ProcessMemory, "earlier">;
-  /** Given for a text that people of a chat read: paths are named relative to it, because the rest is none of their business. */
+  /** Given for a text in a chat: paths are shown relative to it, because the rest does not concern the people there. */
   readonly stateDir?: string;
 }
 
-/** What is kept where, what is being read, and what folding that would cost. */
+/** What is stored where, what is being read, and what folding that would cost. */
 export function describeFirstStart({ settings, sessions, memory, stateDir }: FirstStart): string {
   const { databasePath, largeFilesDir } = settings;
   const { read, folding } = memory.earlier;
@@ -32,7 +32,7 @@ export function describeFirstStart({ settings, sessions, memory, stateDir }: Fir
   return `every message is kept from now on in ${name(hidePassword(databasePath))}, large files in ${name(largeFilesDir)}.${older}${earlier.trimEnd()} Summaries are written only when a conversation outgrows its model; /lcm spend says what they cost.`;
 }
 
-/** A path relative to a folder that holds it, else its last name. */
+/** A path relative to a folder that contains it, else its last name. */
 function nameInside(folder: string, path: string): string {
   const inside = relative(folder, path);
   return inside === "" || inside.startsWith("..") || isAbsolute(inside) ? basename(path) : inside;

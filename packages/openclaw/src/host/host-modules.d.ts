@@ -1,4 +1,4 @@
-/** The host's modules that we import at run time. They are resolved by the host and stay outside the bundle. */
+/** The host's modules that we import at run time. The host resolves them; they stay outside the bundle. */
 
 declare module "openclaw/plugin-sdk/plugin-entry" {
   import type { PluginEntry } from "./host.ts";

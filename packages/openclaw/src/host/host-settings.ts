@@ -1,7 +1,7 @@
 /**
- * The settings as a gateway starts with them. A value that cannot be used never stops the gateway: the default takes its place, and status and
- * doctor report it. Redaction and sealing are the exception: their defaults would store what was to be kept out, so nothing is stored and
- * the host compacts by itself. What was said meanwhile is read from the host's transcript when the setting is right again.
+ * The settings that a gateway starts with. An invalid value never stops the gateway: the default is used, and status and doctor report it.
+ * Redaction and sealing are the exception: their defaults would store what was to be kept out, so nothing is stored and the host compacts by
+ * itself. Messages of that time are read from the host's transcript when the setting is valid again.
  */
 
 import { EngineError, resolveSettings } from "@lossless/core";
@@ -11,7 +11,7 @@ import type { ResolvedSettings, ResolveInput } from "@lossless/core/settings";
 import type { PluginApi } from "./host.ts";
 
 export interface HostSettings extends ResolvedSettings {
-  /** Why nothing is stored although the plugin is switched on; null when it is stored. */
+  /** Why nothing is stored although the plugin is enabled; null when it stores. */
   readonly stopped: string | null;
 }
 
@@ -26,7 +26,7 @@ export function resolveForHost(input: ResolveInput): HostSettings {
   };
 }
 
-/** Values can be sealed only with a key. */
+/** Sealing values requires a key. */
 function findKeyProblem(settings: Settings): string[] {
   if (settings.redactPatterns.length === 0 || settings.redactedValues !== "seal") return [];
   try {
@@ -39,7 +39,7 @@ function findKeyProblem(settings: Settings): string[] {
   }
 }
 
-/** What this host cannot do. Refuses to start where the settings ask for that. */
+/** Features this host lacks. Refuses to start if the settings require that. */
 export function findShortfalls(
   api: Pick<PluginApi, "registerContextEngine">,
   { enabled, hostFallbackMode }: Settings,

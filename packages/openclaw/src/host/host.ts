@@ -1,9 +1,9 @@
 /**
- * The part of OpenClaw's plugin contract that this plugin uses, in our own types. The host ships no types for some of it and is no
- * dependency of the project, so what we rely on is written down here, once, as it was seen to behave. Types only; no code.
+ * The part of OpenClaw's plugin contract that this plugin uses, in our own types. The host ships no types for some of it and is not a dependency
+ * of the project, so everything we rely on is declared here, once, as observed. Types only; no code.
  */
 
-/** A message as the host hands it over. Only `role` is certain; everything else is kept and given back untouched. */
+/** A message from the host. Only `role` is guaranteed; everything else is stored and returned unchanged. */
 export interface AgentMessage {
   readonly role: string;
   readonly [field: string]: unknown;
@@ -39,17 +39,17 @@ export interface RuntimeSettings {
   readonly limits?: { readonly promptTokenBudget?: number | null };
 }
 
-/** What the host's runtime lends for one call. Which members are there depends on the call. */
+/** The host's runtime for one call. Its members depend on the call. */
 export interface RuntimeContext {
   readonly provider?: string;
   readonly model?: string;
   readonly modelId?: string;
   readonly modelContextWindow?: number;
-  /** How much of the model's window the host uses. */
+  /** The part of the model's window that the host uses. */
   readonly tokenBudget?: number;
   /** Why the host wants a compaction: `manual`, `overflow` or `budget`. */
   readonly trigger?: string;
-  /** The host lends this moment for work that was put off. */
+  /** The host offers this time for deferred work. */
   readonly allowDeferredCompactionExecution?: boolean;
   readonly llm?: HostLlm;
   readonly [field: string]: unknown;
@@ -96,7 +96,7 @@ export interface AssembleParams extends SessionParams {
   readonly messages: readonly AgentMessage[];
   readonly tokenBudget?: number;
   readonly model?: string;
-  /** What the user just said; only where a turn starts. */
+  /** The user's message; only at the start of a turn. */
   readonly prompt?: string;
   readonly availableTools?: ReadonlySet<string>;
   readonly citationsMode?: unknown;
@@ -122,13 +122,13 @@ export interface IngestBatchParams extends SessionParams {
 }
 
 export interface AfterTurnParams extends IngestBatchParams {
-  /** How many of `messages` were there before this turn. */
+  /** The number of `messages` from before this turn. */
   readonly prePromptMessageCount: number;
 }
 
 export interface CompactParams extends SessionParams {
   readonly sessionKey: string;
-  /** How much of the model's window the host uses; before a turn sometimes less what it keeps for the answer. */
+  /** The part of the model's window that the host uses; before a turn sometimes minus its reserve for the answer. */
   readonly tokenBudget?: number;
   readonly currentTokenCount?: number;
   readonly customInstructions?: string;
@@ -181,7 +181,7 @@ export interface MaintainResult {
   readonly reason?: string;
 }
 
-/** What the host calls. It makes a new one for every turn, so an instance holds no state of its own. */
+/** The interface that the host calls. It creates a new instance for every turn, so an instance has no state of its own. */
 export interface ContextEngine {
   readonly info: ContextEngineInfo;
   bootstrap(params: SessionParams): Promise<BootstrapResult>;
@@ -205,7 +205,7 @@ export interface PluginLogger {
 
 export interface CommandContext {
   readonly args?: string;
-  /** The host knows the sender and lets them give orders. */
+  /** The host knows the sender and lets them give commands. */
   readonly isAuthorizedSender?: boolean;
   readonly runtimeContext?: {
     compactCurrent?(): Promise<{
@@ -228,7 +228,7 @@ export interface CommandDefinition {
   handler(context: CommandContext): Promise<{ text: string }>;
 }
 
-/** What the host itself knows of the run that a tool is made for. */
+/** The host's own facts about the run that a tool is created for. */
 export interface ToolFactoryContext {
   readonly agentId?: string;
   readonly sessionKey?: string;
@@ -283,7 +283,7 @@ export interface PluginApi {
   ): void;
 }
 
-/** The host's runtime for sub-agents, as far as it is used: one answer, without tools and without a session of its own. */
+/** The host's runtime for sub-agents, as far as we use it: one answer, without tools and without a session of its own. */
 export interface HostSubagents {
   complete(params: {
     readonly agentId: string;

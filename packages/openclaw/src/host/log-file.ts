@@ -1,6 +1,6 @@
 /**
- * The plugin's own log: one JSON object per line, events and warnings, no text of messages. When the file reaches its size it is renamed and a
- * new one begun; a few old ones are kept. A log that cannot be written is reported once and never stops anything.
+ * The plugin's own log: one JSON object per line, events and warnings, no text of messages. At its maximum size the file is renamed and a new
+ * one started; a few old ones are kept. A log that cannot be written is reported once and never stops anything.
  */
 
 import { appendFileSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
@@ -9,7 +9,7 @@ import type { EngineEvent, Settings } from "@lossless/core";
 import type { PluginLogger } from "./host.ts";
 
 const KEPT_FILES = 5;
-/** Causes come from databases and providers; a long one may repeat what it was given. */
+/** Causes come from databases and providers; a long one may contain its input. */
 const MAX_MESSAGE_CHARS = 500;
 
 type Level = "info" | "warn" | "error";
@@ -39,7 +39,7 @@ export class LogFile {
     }
   }
 
-  /** What the engine did, in numbers; what is said to the host's log comes by way of `logTo`. */
+  /** Events of the engine, in numbers; messages for the host's log come through `logTo`. */
   writeEvent(event: EngineEvent): void {
     if (event.kind !== "stored" && event.kind !== "compacted" && event.kind !== "spend") return;
     const { kind, ...facts } = event;
@@ -68,7 +68,7 @@ export function logTo(host: PluginLogger, log: Pick<LogFile, "write">): PluginLo
   return { info: both("info"), warn: both("warn"), error: both("error") };
 }
 
-/** Another process may have moved it a moment ago. */
+/** Another process may have moved it in between. */
 function move(from: string, to: string): void {
   if (statSync(from, { throwIfNoEntry: false }) !== undefined) renameSync(from, to);
 }

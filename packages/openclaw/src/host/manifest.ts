@@ -1,6 +1,6 @@
 /**
- * The plugin's manifest, made from the settings table so that the host validates exactly what the engine accepts. `npm run build` writes
- * it to `openclaw.plugin.json`, where the host looks for it; a test keeps the two equal. Not part of the bundle.
+ * The plugin's manifest, made from the settings table so that the host validates exactly what the engine accepts. `npm run build` writes it to
+ * `openclaw.plugin.json`, where the host expects it; a test keeps the two equal. Not part of the bundle.
  */
 
 import { settingsJsonSchema, settingsUiHints } from "@lossless/core/settings";

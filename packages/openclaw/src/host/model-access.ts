@@ -1,7 +1,7 @@
 /**
- * The engine's way to a model: the host's own `llm.complete`. While the host lends a session's capability (in `compact` and `maintain`),
- * that one is used, because it is bound to the session's agent; otherwise the plugin's own. Never throws: the host's errors become the
- * engine's kinds of failure, because each kind is answered differently.
+ * The engine's access to a model: the host's own `llm.complete`. While the host lends a session's capability (in `compact` and `maintain`), that
+ * one is used, because it is bound to the session's agent; otherwise the plugin's own. Never throws: the host's errors become the engine's kinds
+ * of failure, because each kind is handled differently.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -12,18 +12,18 @@ import type { CompleteFailureKind } from "@lossless/core/ports";
 import type { HostModels } from "../doctor-contract.ts";
 import type { HostLlm, HostSubagents, LlmAnswer, LlmParams, SessionParams } from "./host.ts";
 
-/** A capability and the host's scope it belongs to: outside of it, or after its end, the host refuses the call. */
+/** A capability and its scope in the host: outside the scope, or after its end, the host refuses the call. */
 interface Access {
   readonly llm: HostLlm;
   readonly run: InScope;
-  /** What the session runs with, as far as the host said. */
+  /** The model of the session, if the host named it. */
   readonly hint?: ModelRef | undefined;
 }
 
-/** What a call of the host says about the model of its session. */
+/** What a call of the host says about its session's model. */
 export type SessionSituation = Pick<SessionParams, "runtimeContext" | "runtimeSettings">;
 
-/** The host's sub-agents and the scope they are asked in. */
+/** The host's sub-agents and the scope to call them in. */
 export interface Delegate {
   readonly subagents: HostSubagents;
   readonly run: InScope;
@@ -35,22 +35,22 @@ const DEFAULT_AGENT = "main";
 export type InScope = <T>(task: () => T) => T;
 
 export class ModelAccess {
-  /** Told when a call fails, with the host's own words. */
+  /** Called when a call fails, with the host's error message. */
   onFailure: (message: string) => void = () => undefined;
   onSuccess: () => void = () => undefined;
-  /** Models the host would write summaries with, and which of all models it lets this plugin name. */
+  /** The models that the host would use for summaries, and those that it lets this plugin name. */
   hostModels: HostModels = { compaction: undefined, isAllowed: () => false };
   #own: (Access & { readonly isLasting: boolean }) | undefined;
   #lent: Access[] = [];
   #delegates: Delegate[] = [];
 
-  /** The plugin's own capability. The gateway's lasts as long as the process; one that came with an agent's run does not. */
+  /** The plugin's own capability. The gateway's is valid as long as the process; that of an agent run is not. */
   useOwn(llm: HostLlm | undefined, run: InScope = (task) => task(), isLasting = true): void {
     if (llm !== undefined && (isLasting || this.#own?.isLasting !== true))
       this.#own = { llm, run, isLasting };
   }
 
-  /** Uses the host's sub-agents while a question to the folded history is answered: they belong to the call of the tool that asks it. */
+  /** Uses the host's sub-agents while a question about the folded history is answered: they belong to the tool call that asks it. */
   async lendDelegate<T>(delegate: Delegate | undefined, task: () => Promise<T>): Promise<T> {
     if (delegate === undefined) return await task();
     this.#delegates.push(delegate);
@@ -82,8 +82,8 @@ export class ModelAccess {
   };
 
   /**
-   * A request without a model is the host's to answer: by its compaction model, the model the session runs with, or what it chooses itself. A
-   * question whose model the host refuses is asked without naming one.
+   * The host chooses the model of a request without one: its compaction model, the session's model, or another. A question whose model the host
+   * refuses is repeated without naming one.
    */
   async #askInOrder(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
     for (const model of this.#listModels(request)) {
@@ -97,7 +97,7 @@ export class ModelAccess {
       : answer;
   }
 
-  /** Models to try before the host chooses. Those that it does not let this plugin name are left to its choice. */
+  /** Models to try before the host chooses. Models that it does not let this plugin name are left to its choice. */
   #listModels({ model, purpose }: CompleteRequest): ModelRef[] {
     if (model !== null || purpose === "ask") return [];
     const { compaction, isAllowed } = this.hostModels;
@@ -106,7 +106,7 @@ export class ModelAccess {
     return [...byName].filter(([name]) => isAllowed(name)).map(([, one]) => one);
   }
 
-  /** With several sessions at work nobody can say whose capability a call belongs to. */
+  /** With several active sessions, the capability of a call cannot be determined. */
   #findLent(): Access | undefined {
     return this.#lent.length === 1 ? this.#lent[0] : undefined;
   }
@@ -114,16 +114,16 @@ export class ModelAccess {
   async #askPlainly(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
     const lent = this.#findLent();
     const answer = lent === undefined ? null : await ask(lent, request, signal);
-    // The host takes back what it lent when a turn begins; the work itself goes on.
+    // The host revokes what it lent when a turn begins; the work itself continues.
     if (answer !== null && answer !== TAKEN_BACK) return answer;
     if (this.#own === undefined) return fail("unavailable", "the host offers no model here");
     const own = await ask(this.#own, request, signal);
     return own === TAKEN_BACK ? fail("unavailable", "the host ended the call") : own;
   }
 
-  /** Null when the call is not one for a sub-agent. What a sub-agent cannot answer is asked in the plain way. */
+  /** Null when the call is not for a sub-agent. If a sub-agent cannot answer, the model is called directly. */
   async #askDelegate(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult | null> {
-    // With several questions at once nobody can say whose this one is.
+    // With several questions at once, the sub-agents of this one cannot be determined.
     const delegate = this.#delegates.length === 1 ? this.#delegates[0] : undefined;
     if (delegate === undefined || request.purpose !== "ask" || request.model === null) return null;
     const { model } = request;
@@ -160,7 +160,7 @@ function readHint({ runtimeContext, runtimeSettings }: SessionSituation): ModelR
   return parseModelRef(modelId ?? model ?? settled?.resolved ?? "", provider ?? settled?.provider ?? "");
 }
 
-/** Both ways failed: the first one's reason stands behind the second's. */
+/** Both ways failed: append the first reason to the second. */
 function addReason(answer: CompleteResult, delegated: CompleteResult): CompleteResult {
   if (answer.kind !== "failure" || delegated.kind !== "failure") return answer;
   return { ...answer, message: `${answer.message} (through a sub-agent: ${delegated.message})` };
@@ -207,7 +207,7 @@ function readAnswer({ text, provider, model, stopReason, usage }: LlmAnswer): Co
   };
 }
 
-/** What the host or the provider calls an error, in our kinds; the first that matches decides. */
+/** Maps error names of the host and the provider to our kinds; the first match decides. */
 const KINDS: readonly (readonly [RegExp, CompleteFailureKind])[] = [
   [/NOT_AUTHORIZED|cannot override/i, "denied"],
   [/context.?length|context.?window|too many tokens|prompt is too long|overflow/i, "overflow"],
@@ -224,7 +224,7 @@ export function readFailure(error: unknown, signal: AbortSignal, model: ModelRef
   return fail(kind, `${message} ${explainOverride(nameModel(model))}`);
 }
 
-/** Which line of the host's configuration lets the plugin use a model of its own. */
+/** The line of the host's configuration that lets the plugin use its own model. */
 export function explainOverride(model: string): string {
   return `Allow it with plugins.entries.lossless-claw.llm = {"allowModelOverride": true, "allowedModels": ["${model}"]}.`;
 }

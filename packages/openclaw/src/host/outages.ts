@@ -1,4 +1,4 @@
-/** What does not work right now: noted for `status`, and logged when it begins and when it ends, not at every turn. */
+/** Current failures: recorded for `status`, and logged when they begin and end, not at every turn. */
 
 import type { PluginLogger } from "./host.ts";
 import type { ProcessMemory } from "./process-memory.ts";

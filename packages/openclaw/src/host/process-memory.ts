@@ -1,6 +1,6 @@
 /**
- * What this process remembers between the host's calls: how much room a session's model gave, what was sent, what does not work right
- * now. The host makes a new engine for every turn, so this outlives them; it is never the only place of anything that must not be lost.
+ * The memory of this process between the host's calls: the room that a session's model left, what was sent, current failures. The host creates a
+ * new engine for every turn, so this outlives them; nothing that must not be lost is only here.
  */
 
 import { NO_FOLDING, type FoldEstimate } from "../assemble/fold-estimate.ts";
@@ -11,30 +11,30 @@ export interface SessionMemory {
   baseTokens?: number;
   /** The room that the last context was chosen for. */
   heldTokens?: number;
-  /** Tokens of the context that was handed out last. */
+  /** Tokens of the context that was returned last. */
   sentTokens?: number;
   /** Something was left out of it for lack of room. */
   wasTight?: boolean;
   /** The model of the last turn. */
   model?: ModelIdentity;
-  /** What was learned about each model's window, by the model's name. */
+  /** What was learned about each model's window, keyed by the model's name. */
   learned?: Readonly<Record<string, Learned>>;
 }
 
-/** What a session's prompts taught about one model with one window. */
+/** What a session's prompts showed about one model with one window. */
 export interface Learned {
   readonly windowTokens?: number;
   /** The model's whole window, as the host stated it: overrides of the threshold may depend on it, and not every call repeats it. */
   readonly contextWindow?: number;
-  /** What the host's own part of the prompt leaves for messages. */
+  /** The room that the host's own part of the prompt leaves for messages. */
   readonly roomTokens?: number;
-  /** After an overflow: what was sent was too much, so no more than this. It rises again with every turn that fills it. */
+  /** After an overflow: the last context was too large, so this is the maximum. Every turn that fills it raises it. */
   readonly capTokens?: number;
   /** The two smallest contexts that overflowed, smallest first. */
   readonly overflows: readonly number[];
 }
 
-/** How far the reading of earlier sessions is, and what folding them would cost. */
+/** Progress of reading earlier sessions, and the cost of folding them. */
 export interface EarlierSessions {
   readonly sessions: number;
   readonly read: number;
@@ -42,17 +42,17 @@ export interface EarlierSessions {
   readonly folding: FoldEstimate;
 }
 
-/** A part that does not work: since when, how often it failed, what was said last. */
+/** A failing part: since when, how often it failed, the last error. */
 export interface Outage {
   readonly part: string;
   readonly message: string;
   readonly since: number;
   readonly times: number;
-  /** What to do about it, where that is not the usual. */
+  /** What to do about it, if that is not the usual advice. */
   readonly remedy?: string;
 }
 
-/** Sessions are many over months; only the recent ones matter. */
+/** Sessions accumulate over months; only the recent ones matter. */
 const MAX_SESSIONS = 500;
 
 /** Sets a value as the newest, and forgets the oldest where there are too many. */
@@ -67,7 +67,7 @@ export class ProcessMemory {
   #sessions = new Map<string, SessionMemory>();
   #outages = new Map<string, Outage>();
   #told = new Set<string>();
-  /** What was read of earlier sessions since the start of the process. */
+  /** Earlier sessions read since the start of the process. */
   earlier: EarlierSessions = { sessions: 0, read: 0, messages: 0, folding: NO_FOLDING };
   /** Sessions whose older history is being read. */
   readonly importing = new Set<string>();
@@ -79,7 +79,7 @@ export class ProcessMemory {
     return sessionMemory;
   }
 
-  /** ProcessMemory that a part failed. True when it worked before. */
+  /** Records that a part failed. True when it worked before. */
   fail(part: string, error: unknown, remedy?: string): boolean {
     const before = this.#outages.get(part);
     const message = error instanceof Error ? error.message : String(error);
@@ -89,7 +89,7 @@ export class ProcessMemory {
     return before === undefined;
   }
 
-  /** ProcessMemory that a part works. True when it did not before. */
+  /** Records that a part works. True when it failed before. */
   recover(part: string): boolean {
     return this.#outages.delete(part);
   }
@@ -98,7 +98,7 @@ export class ProcessMemory {
     return [...this.#outages.values()];
   }
 
-  /** True the first time it is asked for a subject: some things are said once. */
+  /** True on the first call for a subject: some things are said once. */
   tellOnce(subject: string): boolean {
     if (this.#told.has(subject)) return false;
     this.#told.add(subject);

@@ -1,7 +1,7 @@
 /**
- * Session files of the host that have grown too large. OpenClaw keeps transcripts in its own database today; files of earlier versions, and
- * of hosts that still write them, lie below its `agents` folder. What is done about them is what `autoRotateSessionFiles` says: by default
- * a line in the log. Nothing is rewritten that is not proven to be in the archive.
+ * Session files of the host that have grown too large. OpenClaw now keeps transcripts in its own database; files of earlier versions, and of
+ * hosts that still write them, are below its `agents` folder. `autoRotateSessionFiles` decides what to do about them: by default a line in the
+ * log. Only lines proven to be in the archive are removed.
  */
 
 import { join } from "node:path";
@@ -24,7 +24,7 @@ export async function sweepHostFiles(request: {
   const files = await findSessionFiles(join(request.stateDir, "agents"));
   const chosen =
     sessionId === undefined ? files : files.filter((file) => file.endsWith(`${sessionId}.jsonl`));
-  // Hosts without such files are the rule; they need no line about that at every start.
+  // Most hosts have no such files; they need no log line about that at every start.
   if (chosen.length === 0) return;
   const { databasePath, largeFilesDir: filesDir } = settings;
   const engine = await request.open();

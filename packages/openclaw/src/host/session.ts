@@ -1,6 +1,4 @@
-/**
- * Who a call of the host is about, and whether its messages are to be kept. Reads nothing but the call and the settings.
- */
+/** The session of a call of the host, and whether its messages are stored. Reads only the call and the settings. */
 
 import type { SessionRef, Settings } from "@lossless/core";
 import { given } from "@lossless/core/doors";
@@ -31,7 +29,7 @@ export function readAgentId(sessionKey: string): string {
   return /^agent:([^:]+):/.exec(sessionKey)?.[1] ?? DEFAULT_AGENT;
 }
 
-/** Says which sessions are written at all: none when the engine is off, none that a pattern names. */
+/** Decides which sessions are stored: none when the engine is off, none that a pattern excludes. */
 export function compileCapturePolicy(settings: Settings): (sessionKey: string) => boolean {
   const ignored = compileSessionPatterns(settings.ignoreSessionPatterns);
   const stateless = compileSessionPatterns(settings.statelessSessionPatterns);
@@ -40,7 +38,7 @@ export function compileCapturePolicy(settings: Settings): (sessionKey: string) =
   return (sessionKey) => settings.enabled && !ignored.matches(sessionKey) && !isStateless(sessionKey);
 }
 
-/** Says which sessions may look back: all but ignored ones; a stateless one writes nothing and may read. */
+/** Decides which sessions may read history: all but ignored ones; a stateless one writes nothing and may read. */
 export function compileReadPolicy(settings: Settings): (sessionKey: string) => boolean {
   const ignored = compileSessionPatterns(settings.ignoreSessionPatterns);
   return (sessionKey) => settings.enabled && !ignored.matches(sessionKey);

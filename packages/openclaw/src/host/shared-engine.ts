@@ -1,7 +1,7 @@
 /**
  * One engine per database in the process. The host loads this plugin twice (once for the gateway, once for agent runs) and again after a
- * change of its configuration; module variables are not shared between those instances, so the engines stand in one registry on
- * `globalThis`. An engine is opened by the first user, closed by the last.
+ * configuration change; module variables are not shared between those instances, so the engines are in one registry on `globalThis`. The first
+ * user opens an engine, the last one closes it.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -22,35 +22,35 @@ export interface SharedEngineOptions {
   readonly settings: Settings;
   readonly workerUrl: URL;
   readonly onEvent: (event: EngineEvent) => void;
-  /** The plugin's own way to a model, where the host gives one. */
+  /** The plugin's own model access, if the host provides one. */
   readonly llm?: HostLlm | undefined;
   readonly hostModels?: HostModels | undefined;
-  /** Takes over an older database; told when that is done. */
+  /** Adopts an older database; resolves when done. */
   readonly adopt?: (settings: Settings) => Promise<Adoption>;
   readonly onAdoption?: (adoption: Adoption) => void;
-  /** True for the instance that lives as long as the gateway, false for one that came with an agent's run. */
+  /** True for the instance that lives as long as the gateway, false for one created for an agent run. */
   readonly isGateway?: boolean;
 }
 
-/** One user's hold on a shared engine. */
+/** One user's lease of a shared engine. */
 export interface EngineLease {
-  /** What this process remembers, shared by all instances of the plugin. */
+  /** The memory of this process, shared by all instances of the plugin. */
   readonly memory: ProcessMemory;
   readonly models: ModelAccess;
-  /** Opens the database on first use. A failed attempt is not remembered: the next call tries again. */
+  /** Opens the database on first use. A failure is not cached: the next call tries again. */
   open(): Promise<Engine>;
-  /** Resolves when the takeover of another version's database, or the upgrade of an older archive, has ended, if one is under way. */
+  /** Resolves when a running adoption of another version's database, or a running upgrade of an older archive, has ended. */
   whenUpgraded(): Promise<void>;
-  /** Forgets an engine whose thread has died; the next call opens another. */
+  /** Drops an engine whose thread has died; the next call opens another. */
   discard(): void;
-  /** Runs tasks of one session one after the other, whichever instance of the plugin asks. */
+  /** Runs tasks of one session one after the other, across all instances of the plugin. */
   inOrder<T>(sessionId: string, task: () => Promise<T>): Promise<T>;
-  /** Gives the hold back; the last one closes the engine. The lease may be used again afterwards. */
+  /** Releases the lease; the last one closes the engine. The lease can be used again afterwards. */
   release(): Promise<void>;
 }
 
 interface Entry {
-  /** The takeover of an older database, under way or failed a moment ago. */
+  /** The adoption of an older database, running or recently failed. */
   takeover: Takeover | null;
   opening: Opening | null;
   users: number;
@@ -61,16 +61,16 @@ interface Entry {
 
 interface OpenedEngine {
   readonly engine: Engine;
-  /** Which files were opened: once one was removed, or another put in its place, they are not written to any more. */
+  /** Identity of the files that were opened: once one is removed or replaced, they are no longer written to. */
   readonly files: string;
 }
 
-/** An engine that is being opened, or open. */
+/** An engine that is open or being opened. */
 interface Opening {
   readonly opened: Promise<OpenedEngine>;
-  /** How far the upgrade of an older archive is; null unless it takes long. */
+  /** Progress of the upgrade of an older archive; null unless it takes long. */
   upgrade: { readonly done: number; readonly total: number } | null;
-  /** Fulfilled when an upgrade turns out to take long. */
+  /** Resolves when an upgrade turns out to take long. */
   readonly delayed: Promise<"delayed">;
 }
 
@@ -80,22 +80,23 @@ interface Takeover {
   failure: unknown;
 }
 
-/** A takeover that failed (another program has the old database open) is tried again after this. */
+/** A failed adoption (another program has the old database open) is retried after this. */
 const TAKEOVER_RETRY_MS = 30_000;
 
 const REGISTRY = Symbol.for("lossless-claw.engines");
 /**
- * How long a call waits for another process to release the database. A turn asks twice, before and after the model's answer, and waits at most
- * 500 ms in all; then it goes to the spool. The limit holds for every call, because a turn also waits for the calls before it in the thread.
+ * How long a call waits for another process to release the database. A turn makes two calls, before and after the model's answer, and waits at
+ * most 500 ms in all; then it goes to the spool. The limit holds for every call, because a turn also waits for the calls before it in the
+ * thread.
  */
 const BUSY_LIMIT_MS = 250;
 
 export function leaseEngine(options: SharedEngineOptions): EngineLease {
   const registry = findRegistry();
-  // Other settings need another engine, also for the same file: the archive allows several writers.
+  // Different settings need a separate engine, also for the same file: the archive allows several writers.
   const key = JSON.stringify(options.settings);
   let holds = false;
-  // Answers of the engine's thread arrive in the scope of whoever opened it; models are called in the scope of this registration.
+  // Results of the engine's thread arrive in the scope of the caller that opened it; models are called in the scope of this registration.
   const runHere = AsyncLocalStorage.snapshot() as <T>(task: () => T) => T;
   if (options.isGateway === true) offerModels(entryOf());
 
@@ -124,7 +125,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
     return entry;
   }
 
-  /** Begins to take over an older database, in a thread of its own. Nobody waits: until it is done, turns go to the spool. */
+  /** Starts adopting an older database, in its own thread. No call waits for it: until it is done, turns go to the spool. */
   function takeOver(entry: Entry): Takeover {
     const { settings, adopt = adoptInThread, onAdoption } = options;
     const takeover: Takeover = {
@@ -176,7 +177,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
     return opening;
   }
 
-  /** Nobody waits for a long upgrade: until it is done, turns go to the spool. */
+  /** No call waits for a long upgrade: until it is done, turns go to the spool. */
   async function waitFor(opening: Opening): Promise<OpenedEngine> {
     const first =
       opening.upgrade === null ? await Promise.race([opening.opened, opening.delayed]) : "delayed";
@@ -201,9 +202,9 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       busyLimitMs: BUSY_LIMIT_MS,
       onEvent,
       complete: models.complete,
-      // The host offers no way to such a model; nothing is sent anywhere unless the settings name an address and a model.
+      // The host offers no access to such a model; nothing is sent anywhere unless the settings name an address and a model.
       embed: openEmbed({ settings: options.settings, env: process.env }),
-      // The host's own model comes after the settings' and before the fallbacks; which one that is, ModelAccess finds out at the call.
+      // The host's own model comes after the settings' and before the fallbacks; ModelAccess determines it at the call.
       hostModel: null,
       create: true,
     });
@@ -219,7 +220,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
     },
     async open() {
       const entry = entryOf();
-      // An instance that came with an agent's run is not told when it ends, so it cannot hold anything.
+      // An instance of an agent run is not notified when it ends, so it cannot hold a lease.
       if (!holds && options.isGateway !== false) {
         holds = true;
         entry.users += 1;
@@ -229,7 +230,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       const opened = await waitFor(opening);
       if ((await identifyFiles(options.settings.databasePath)) === opened.files) return opened.engine;
       if (entry.opening === opening) entry.opening = null;
-      // Its worker may be in the middle of something; nobody waits for it.
+      // Its worker may be busy; do not wait for it.
       opened.engine.close().catch(() => undefined);
       return (await waitFor((entry.opening ??= beginOpening(entry)))).engine;
     },
@@ -269,12 +270,12 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
   };
 }
 
-/** What identifies a database and its log, without which the newest rows are gone. */
+/** Identifies a database and its log, without which the newest rows are gone. */
 async function identifyFiles(path: string): Promise<string> {
   return (await Promise.all([path, `${path}-wal`].map(identifyFile))).join(" ");
 }
 
-/** A name for the file at a path that another file there does not have; null when there is none. */
+/** An identity of the file at a path that differs from any other file there; null when there is none. */
 async function identifyFile(path: string): Promise<string | null> {
   try {
     const { dev, ino } = await stat(path);
@@ -291,7 +292,7 @@ export function isDatabaseFailure(error: unknown): boolean {
   return error.code.startsWith("database_") || error.code === "internal";
 }
 
-/** True when the thread of an engine is gone and no call on it can succeed. */
+/** True when the thread of an engine is gone and no call to it can succeed. */
 export function isThreadFailure(error: unknown): boolean {
   return !(error instanceof EngineError) || error.code === "database_closed";
 }

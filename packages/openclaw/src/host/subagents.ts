@@ -1,6 +1,6 @@
 /**
- * What a sub-agent may read of its parent: when the host starts one, it gets a grant for the parent's session, resets included; when it
- * ends, the grant ends. Grants are stored by the engine, so a restart neither forgets nor revives one.
+ * What a sub-agent may read of its parent: when the host starts one, it gets a grant for the parent's session, resets included; when it ends,
+ * the grant ends. The engine stores grants, so a restart neither loses nor revives one.
  */
 
 import type { Engine } from "@lossless/core";
@@ -16,7 +16,7 @@ export class SubagentGrants {
     this.#fail = options.onFailure;
   }
 
-  /** Gives the child its grant. A failure never keeps a sub-agent from starting: it only cannot look back. */
+  /** Gives the child its grant. A failure never prevents a sub-agent from starting: it only cannot read its parent's history. */
   async prepare(params: SubagentSpawnParams): Promise<{ rollback(): Promise<void> } | undefined> {
     const { parentSessionKey, childSessionKey, ttlMs } = params;
     try {
