@@ -1,4 +1,4 @@
-/** The five agents as the live test drives them: their configuration for the fake model, and how each takes a turn, compacts, and where it writes. */
+/** The five agents of the live test: their configuration for the fake model, how each takes a turn and compacts, and where it writes. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { SetupAgent } from "../src/index.ts";
@@ -19,7 +19,7 @@ export interface Invocation {
 
 export interface LiveAgent {
   readonly name: SetupAgent;
-  /** As the archive names it. */
+  /** Its name in the archive. */
   readonly stored: string;
   readonly env: (place: Place) => Record<string, string>;
   /** Its own configuration, before setup. */
@@ -27,11 +27,11 @@ export interface LiveAgent {
   turn(place: Place, prompt: string, session: string | null): Invocation;
   /** The command that compacts; null where only a large number of tokens does. */
   compact(place: Place, session: string): Invocation | null;
-  /** The prompt whose answer makes it compact by itself, where there is no command. */
+  /** The prompt whose answer triggers compaction, where there is no command. */
   readonly fill: string;
-  /** What it asks the model for when it compacts. */
+  /** Its request to the model for a compaction. */
   readonly compaction: RegExp;
-  /** The session's id, in what the first turn printed. */
+  /** Finds the session's id in the output of the first turn. */
   findSession(output: string): string | null;
   /** Whether a restart bundle comes with the request after a compaction. */
   readonly hasBundle: boolean;
@@ -99,7 +99,7 @@ env_key = "FAKE_KEY"
       ...(session === null ? [] : ["resume", session]),
       "--skip-git-repo-check",
       "--json",
-      // What /hooks does for a person.
+      // Replaces the user's confirmation in /hooks.
       "--dangerously-bypass-hook-trust",
       prompt,
     ],
@@ -146,7 +146,7 @@ const GEMINI: LiveAgent = {
     ],
   }),
   compact: () => null,
-  // It counts within one prompt only, so the prompt must have a second request.
+  // It counts within one prompt only, so the prompt needs a second request.
   fill: 'CALL lcm_grep {"pattern":"turn","mode":"full_text"} FILL 900000',
   compaction: /snapshot|summar/iu,
   findSession: (output) => /"session_id":\s*"([^"]+)"/u.exec(output)?.[1] ?? null,

@@ -1,18 +1,19 @@
 /**
- * A model that costs nothing, behind the four interfaces that the agents speak: Anthropic's messages, OpenAI's responses and chat completions, and
- * Gemini's contents. What it answers is written into the last thing the user said: `SAY text`, or `CALL tool {json}` for the tool whose name ends
- * like that; `FILL n` makes it claim that the prompt had n tokens, which has an agent compact. It keeps every request, which makes it the witness for what an agent sent. Nothing here depends on time or chance.
+ * A free model behind the four APIs that the agents use: Anthropic's messages, OpenAI's responses and chat completions, and Gemini's contents.
+ * The last user message scripts its answer: `SAY text`, or `CALL tool {json}` for the tool with that name ending; `FILL n` makes it report a
+ * prompt of n tokens, which makes an agent compact. It keeps every request, so tests can check what an agent sent. Nothing here depends on time
+ * or chance.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readBody, startLoopback } from "@lossless/testkit/loopback.ts";
 
 export interface ModelRequest {
-  /** The whole body, as text: what the model saw. */
+  /** The whole request body as text. */
   readonly body: string;
   readonly path: string;
-  /** The last thing said by the user; empty after a tool's result. */
+  /** The last user message; empty after a tool's result. */
   readonly said: string;
-  /** The last tool's result, when the request brings one. */
+  /** The last tool's result, if the request has one. */
   readonly toolResult: string | null;
   readonly tools: readonly ToolName[];
 }
@@ -35,7 +36,7 @@ export interface AgentModel {
 type Json = Record<string, unknown>;
 
 interface Dialect {
-  /** What of a request's path is theirs. */
+  /** Matches the request paths of this API. */
   readonly path: RegExp;
   read(body: Json): Pick<ModelRequest, "said" | "toolResult" | "tools">;
   write(response: ServerResponse, body: Json, answer: Answer, tokens: number, n: number, path: string): void;
@@ -64,7 +65,7 @@ export async function startAgentModel(): Promise<AgentModel> {
   };
 }
 
-/** Counting, lists of models, and what else agents ask besides. */
+/** Answers token counts, model lists, and other requests of agents. */
 function sendOther(response: ServerResponse, path: string): void {
   if (/count_?tokens/iu.test(path)) return sendJson(response, { input_tokens: 10, totalTokens: 10 });
   if (/models/u.test(path)) return sendJson(response, { data: [], models: [], object: "list" });
@@ -73,7 +74,7 @@ function sendOther(response: ServerResponse, path: string): void {
 
 function choose({ said, toolResult, tools }: ModelRequest): Answer {
   if (toolResult !== null) return { kind: "text", text: "The tool has answered." };
-  // OpenCode hands a prompt on in quotes.
+  // OpenCode passes a prompt on in quotes.
   const [, name = "", args = "{}"] = /\bCALL (\w+) (\{.*?\})/u.exec(said.replaceAll('\\"', '"')) ?? [];
   const tool = name === "" ? undefined : tools.find((one) => one.name.endsWith(name));
   if (tool !== undefined) return { kind: "call", tool, args };

@@ -3,8 +3,8 @@
  * with `lcm setup`, takes turns while `lcm watch` runs, compacts, calls `lcm_grep`, and is disconnected again. Then every line of its
  * transcripts must be in the archive exactly once, and its configuration must be as before.
  *
- * The agents are installed from the lock file beside this one into the cache, once, about 1.4 GB. Names of agents as arguments play only those;
- * `--keep` leaves the folders behind, `--verbose` says more. Ends only what it started.
+ * The agents are installed from the lock file beside this one into the cache, once, about 1.4 GB. Arguments select agents by name; `--keep`
+ * keeps the folders, `--verbose` prints more. Ends only processes it started.
  */
 import { hash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -116,7 +116,7 @@ async function playScenes(
   });
 }
 
-/** Claude Code waits five seconds for a server at its start, and a busy machine may need more: then another turn has the tools. */
+/** Claude Code waits five seconds for a server at its start, and a busy machine may need more: then the next turn has the tools. */
 async function callGrep(stage: LiveStage, model: AgentModel): Promise<void> {
   for (let left = 3; left > 0; left -= 1) {
     await stage.turn('CALL lcm_grep {"pattern":"K7-LANTERN","mode":"full_text"}');

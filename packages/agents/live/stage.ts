@@ -1,4 +1,4 @@
-/** One agent with a home of its own, the archive beside it, and the watcher: what the scenes of the live test are played on. */
+/** One agent with its own home, the archive beside it, and the watcher: the environment of the live test's scenes. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { renderClaudePlugin } from "../src/setup/claude-plugin.ts";
 import type { Invocation, LiveAgent, Place } from "./agents.ts";
 
 const LCM = join(import.meta.dirname, "../../cli/bin/lcm.js");
-/** Ends what hangs; the slowest agent takes a minute and a half for a turn on a busy machine. */
+/** Ends a hanging call; the slowest agent takes a minute and a half for a turn on a busy machine. */
 const DEADLINE_MS = 300_000;
 
 interface Ended {
@@ -33,7 +33,7 @@ export class LiveStage {
     this.#database = join(place.home, "state", "lcm.db");
   }
 
-  /** The environment of the agent and of lcm: nothing of the caller's but the path. */
+  /** The environment of the agent and of lcm: from the caller's only the path. */
   get #env(): Record<string, string> {
     const { home } = this.place;
     return {
@@ -77,7 +77,7 @@ export class LiveStage {
     await Promise.race([once(watcher.stderr, "data"), once(watcher, "exit")]);
   }
 
-  /** The watcher looks for agents that are new on the machine every half a minute. */
+  /** The watcher looks for newly installed agents every half a minute. */
   async waitForStored(words: string): Promise<void> {
     for (const end = Date.now() + DEADLINE_MS; ; await setTimeout(500)) {
       const found = await this.lcm("search", words).catch(() => "");
@@ -115,7 +115,7 @@ export class LiveStage {
     );
   }
 
-  /** A group of its own, so that what an agent starts ends with it when it hangs. */
+  /** A process group of its own, so that child processes of a hanging agent end with it. */
   async #run({ program, args }: Invocation): Promise<Ended> {
     const child = spawn(program, args, {
       cwd: this.place.project,
@@ -142,12 +142,12 @@ export class LiveStage {
       if (Date.now() > end) throw new Error(`${what} did not come`);
   }
 
-  /** How many bundles a request holds. What the summariser was told is marked otherwise, and Claude Code repeats it. */
+  /** The number of bundles in a request. Instructions to the summariser are marked differently, and Claude Code repeats them. */
   countBundles(body: string): number {
     return body.split("<lcm-restart as-of=").length - 1;
   }
 
-  /** Has Claude Code examine our plugin and its marketplace. */
+  /** Lets Claude Code validate our plugin and its marketplace. */
   async validatePlugin(): Promise<void> {
     const folder = join(this.place.home, "package");
     for (const [name, text] of Object.entries(renderClaudePlugin("0.0.1"))) {
@@ -159,12 +159,12 @@ export class LiveStage {
       await this.#runAgent({ program, args: ["plugin", "validate", path] });
   }
 
-  /** Every file below the home, as it is. */
+  /** The content of every file below the home. */
   snapshot(): ReadonlyMap<string, string> {
     return new Map(listFiles(this.place.home).map((path) => [path, readFileSync(path, "latin1")]));
   }
 
-  /** Each file that setup wrote is what it was; one that the agent itself has written meanwhile has no entry of ours. */
+  /** Each file that setup wrote has its old content; one that the agent itself has changed meanwhile has no entry of ours. */
   compareConfiguration(before: ReadonlyMap<string, string>): void {
     const after = this.snapshot();
     for (const path of this.#touched) {

@@ -1,5 +1,5 @@
 /**
- * What must not be stored, decided before anything is: by patterns of the settings, and by `.lcmignore` files in projects.
+ * Decides what must not be stored, before anything is: by patterns of the settings, and by `.lcmignore` files in projects.
  *
  * Invariant: a session whose folder is not known yet is not stored while its file is being written: the folder may be an excluded one.
  */
@@ -10,12 +10,12 @@ import { findProject } from "@lossless/interchange";
 import type { ExcludeSession } from "@lossless/interchange";
 
 const IGNORE_FILE = ".lcmignore";
-/** A host names the folder with the first prompt; a file that has rested this long without one never will. */
+/** A host names the folder with the first prompt; a file that has not changed for this long and names none never will. */
 export const RESTED_MS = 10_000;
-/** Why such a file is left out until then; the watcher looks again. */
+/** The reason such a file is left out until then; the watcher checks again. */
 export const WAITING = "waits until its folder is known";
 
-/** Patterns are globs for folders (with all below), transcript files, or session ids. */
+/** Patterns are globs for folders (including subfolders), transcript files, or session ids. */
 export function makeExclusion(patterns: readonly string[], now: () => number = Date.now): ExcludeSession {
   const globs = patterns.map((pattern) => pattern.replace(/^~(?=\/|$)/u, homedir()));
   return ({ path, sessionId, folder }) => {
@@ -30,20 +30,20 @@ export function makeExclusion(patterns: readonly string[], now: () => number = D
   };
 }
 
-/** By a clock that may differ a little from ours; a time far ahead says nothing. */
+/** The file's clock may differ a little from ours; a time far in the future is ignored. */
 const isResting = (path: string, now: number): boolean => Math.abs(now - statSync(path).mtimeMs) >= RESTED_MS;
 
-/** Agents name a folder without the links that lead to it, people as they know it: both ways count. */
+/** Agents name a folder by its real path, people may use links: both are matched. */
 const withTarget = (path: string): string[] => (isAbsolute(path) ? [path, followLinks(path)] : [path]);
 
-/** As far as there is such a path: the rest of it may be a pattern, or gone. */
+/** Resolves links as far as the path exists: the rest may be a pattern, or gone. */
 function followLinks(path: string): string {
   if (existsSync(path)) return realpathSync(path);
   const above = dirname(path);
   return above === path ? path : join(followLinks(above), basename(path));
 }
 
-/** Whether a pattern names a path or a folder above it, hidden ones and those with signs of a pattern in their names included. */
+/** Whether a pattern matches a path or one of its parent folders, including hidden ones and those with glob characters in their names. */
 function covers(glob: string, path: string): boolean {
   const wanted = glob.replace(/(?:\/(?:\*\*)?)+$/u, "");
   for (let at = path; ; at = dirname(at)) {
@@ -52,7 +52,7 @@ function covers(glob: string, path: string): boolean {
   }
 }
 
-/** A star does not match the dot of a hidden folder; another sign in its place it does. */
+/** A star does not match the dot of a hidden folder; it does match this replacement. */
 const showDots = (path: string): string => path.replace(/(?<=^|\/)\.(?=[^./])/gu, "\uE000");
 
 /** The file that excludes a folder: in it, or above it up to the root of its project; for a worktree also that of its repository. */
@@ -68,7 +68,7 @@ function findIgnoring(folder: string): string | null {
   }
 }
 
-/** A file without patterns means everything; otherwise each line is a glob for folders below the file. */
+/** A file without patterns excludes everything; otherwise each line is a glob for folders below the file. */
 function isIgnored(text: string, below: string): boolean {
   const lines = text.split("\n").map((line) => line.trim());
   const globs = lines.filter((line) => line !== "" && !line.startsWith("#"));

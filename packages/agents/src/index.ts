@@ -1,4 +1,4 @@
-/** Capture from other agents: what follows their session files, and what says how that goes. */
+/** Capture from other agents: follows their session files and reports its state. */
 export { makeExclusion } from "./exclusions.ts";
 export { listLocations, readLocationVariables } from "./locations.ts";
 export { installService, uninstallService } from "./service.ts";

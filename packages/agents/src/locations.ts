@@ -1,27 +1,27 @@
-/** Where agents keep their sessions: one entry for each, from its own environment variables and its defaults. */
+/** Where agents keep their sessions: one entry each, from its environment variables and defaults. */
 import { join } from "node:path";
 
 export interface AgentLocation {
   readonly agent: string;
-  /** The folder that is followed, with all below it. */
+  /** The folder that is watched, with all subfolders. */
   readonly root: string;
   /** Whether a file in it is a transcript. */
   isTranscript(name: string): boolean;
-  /** The transcript that a change of this file is about; itself for most. */
+  /** The transcript that a change of this file belongs to; usually the file itself. */
   transcriptOf(path: string): string;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** By these variables agents are told to keep their sessions elsewhere. */
+/** Variables that move the sessions of an agent elsewhere. */
 const VARIABLES = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR"] as const;
 
-/** Those that are set, for a service that is started without them. */
+/** The variables that are set, for a service that is started without them. */
 export const readLocationVariables = (env: Environment): Record<string, string> =>
   Object.fromEntries(VARIABLES.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
 
 const itself = (path: string): string => path;
-/** Also under the name that it has after a rotation: its last lines may not have been read before. */
+/** Also matches the name after a rotation: the last lines may not have been read before. */
 const isLines = (name: string): boolean => /\.jsonl(?:\.\d+)?$/u.test(name);
 
 /** @example listLocations(process.env, os.homedir()) */
@@ -40,7 +40,7 @@ export function listLocations(env: Environment, home: string): AgentLocation[] {
       join(set("CODEX_HOME") ?? join(home, ".codex"), "sessions"),
       (name) => name.startsWith("rollout-") && isLines(name),
     ),
-    // Other files of the project lie in the same folder; older versions write one document per session.
+    // Other files of the project are in the same folder; older versions write one document per session.
     location("gemini-cli", join(home, ".gemini", "tmp"), (name) =>
       /^session-.*\.jsonl?(?:\.\d+)?$/u.test(name),
     ),

@@ -1,7 +1,4 @@
-/**
- * The watcher as a service of the user: a unit for systemd, or an agent for launchd. Only the one file that this names is written, and
- * only that is removed.
- */
+/** The watcher as a user service: a unit for systemd, or an agent for launchd. Only the one file named here is written or removed. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -16,15 +13,15 @@ export interface ServiceRequest {
   readonly configHome?: string | undefined;
   /** The program with its arguments. */
   readonly command: readonly string[];
-  /** Variables that it must be started with. */
+  /** Variables to start it with. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Asks the service manager; throws when that fails. */
+  /** Runs a command of the service manager; throws when that fails. */
   readonly run?: (program: string, args: readonly string[]) => void;
 }
 
 export interface ServiceResult {
   readonly path: string;
-  /** What still has to be typed, where the service manager could not be asked. */
+  /** Commands for the user to run, if the service manager could not be called. */
   readonly next: string | null;
   readonly isTested: boolean;
 }
@@ -36,7 +33,7 @@ export function installService(request: ServiceRequest): ServiceResult {
   return { path, next: runAll(start, request.run), isTested };
 }
 
-/** Null when there is none. */
+/** Null when it is not installed. */
 export function uninstallService(request: ServiceRequest): ServiceResult | null {
   const { path, stop, after, isTested } = describeService(request);
   if (!existsSync(path)) return null;
@@ -123,7 +120,7 @@ const writePlist = (
 </dict></plist>
 `;
 
-/** The commands that could not be run, for the user to type; null when all were. */
+/** The commands that failed, for the user to run; null when all succeeded. */
 function runAll(commands: Commands, run: NonNullable<ServiceRequest["run"]> = ask): string | null {
   for (const [at, [program = "", ...args]] of commands.entries()) {
     try {
@@ -138,7 +135,7 @@ function runAll(commands: Commands, run: NonNullable<ServiceRequest["run"]> = as
   return null;
 }
 
-/** A manager that is there answers at once. */
+/** A service manager that is running answers at once. */
 function ask(program: string, args: readonly string[]): void {
   execFileSync(program, args, { stdio: "ignore", timeout: 20_000 });
 }

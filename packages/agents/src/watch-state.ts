@@ -1,6 +1,6 @@
 /**
- * How the watcher is doing, in a small file beside the database, so that `lcm status` can say so; and the lock that keeps a second watcher
- * from following the same folders into the same archive. Whether the writer of the file still runs is told by the lock, never by the file.
+ * The state of the watcher, in a small file beside the database, so that `lcm status` can report it; and the lock that keeps a second watcher
+ * from following the same folders into the same archive. The lock, never the file, shows whether the watcher still runs.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { EngineError, hidePassword } from "@lossless/core";
@@ -16,7 +16,7 @@ export interface AgentState {
   /** ms UTC: when a transcript last changed, and when that was stored. */
   readonly lastEventAt: number | null;
   readonly lastStoredAt: number | null;
-  /** From the last change to its storing. */
+  /** Time from the last change until it was stored. */
   readonly lagMs: number | null;
   /** Changed and not stored yet. */
   readonly waiting: number;
@@ -26,7 +26,7 @@ export interface AgentState {
 export interface WatchState {
   readonly pid: number;
   readonly startedAt: number;
-  /** False where the system gives no events and folders are looked through instead. */
+  /** False where the system has no file events and folders are scanned instead. */
   readonly hasEvents: boolean;
   readonly agents: readonly AgentState[];
 }
@@ -39,7 +39,7 @@ export function writeWatchState(database: string, state: WatchState): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Null when nobody ever watched, or a crash of the machine left nothing of the file. */
+/** Null when no watcher ever ran, or a crash of the machine left nothing of the file. */
 export async function readWatchState(
   database: string,
 ): Promise<(WatchState & { readonly isRunning: boolean }) | null> {

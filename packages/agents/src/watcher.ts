@@ -1,10 +1,10 @@
 /**
- * Follows the session files of agents and imports what changes. Events of the file system say where to look; a scan of all folders now and
- * then finds what no event told. What a file holds is the importers' business: they prove where they stopped, so that a file that was
- * rewritten, cut, replaced or renamed, and a watcher that was killed, neither lose nor repeat a line.
+ * Watches the session files of agents and imports changes. File system events say where to look; a periodic scan of all folders finds changes
+ * without an event. The importers handle the content: they prove where they stopped, so that rewriting, truncating, replacing or renaming a
+ * file, or killing the watcher, neither loses nor repeats a line.
  *
- * Invariants: one import at a time, and never a model. A file counts as read with the size and time it had before its import began, so
- * that whatever is written meanwhile is looked at again.
+ * Invariants: one import at a time, and never a model. A file counts as read with the size and time it had before its import began, so that
+ * anything written meanwhile is read again.
  */
 import { existsSync, readdirSync, statSync, watch } from "node:fs";
 import type { FSWatcher } from "node:fs";
@@ -17,20 +17,20 @@ import type { HookNote } from "./hooks/spool.ts";
 import type { AgentLocation } from "./locations.ts";
 import type { AgentState, WatchState } from "./watch-state.ts";
 
-/** Lines of one turn are written within moments of each other: an import takes them together. */
+/** Lines of one turn are written within moments of each other: one import reads them together. */
 const GATHER_MS = 100;
-/** Between two looks at everything, while events come. */
+/** Interval of full scans while events work. */
 const SCAN_MS = 30_000;
-/** The same where the system gives no events. */
+/** The same where the system has no events. */
 const POLL_MS = 2_000;
-/** A scan takes at most this share of a core, however many files there are. */
+/** A scan takes at most this share of a core, for any number of files. */
 const SCAN_SHARE = 0.005;
-/** How long a file that failed waits, at first and at most. */
+/** The delay before a failed file is retried, at first and at most. */
 const RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
-/** A database is only read as far as it changed lately; the margin is far beyond any pause between two looks. */
+/** A database is only read as far as it changed recently; the margin is far longer than any pause between two reads. */
 const DATABASE_MARGIN_MS = 300_000;
-/** An answer that nobody finished is taken after a minute. */
+/** An unfinished answer is imported after a minute. */
 const UNFINISHED_MS = 65_000;
 
 export type WatchEvent =
@@ -44,21 +44,21 @@ export interface WatchOptions {
   readonly owner?: string | undefined;
   readonly exclude: ExcludeSession;
   readonly onEvent: (event: WatchEvent) => void;
-  /** Called when what is known of an agent changed. */
+  /** Called when the state of an agent changed. */
   readonly onState?: (state: WatchState) => void;
-  /** What hooks of agents noted; without it nothing is read there. */
+  /** Reads the notes of hooks; without it they are not read. */
   readonly hooks?: HookReader;
 }
 
-/** Hooks say at once which transcript has changed, and know those in folders that nobody follows. */
+/** Hooks report at once which transcript has changed, including those in folders that are not watched. */
 export interface HookReader {
   readonly folder: string;
   read(): HookNote[];
-  /** Called when what the notes are about was looked at; then they are removed. */
+  /** Called when the transcripts of the notes were checked; removes the notes. */
   finish(notes: readonly HookNote[], looked: LookedAt): Promise<void>;
 }
 
-/** What became of a transcript: where it is stored, unless it is left out or cannot be read. */
+/** The result for a transcript: where it is stored, unless it is left out or unreadable. */
 export interface LookedAt {
   readonly conversationId: number | null;
   readonly isLeftOut: boolean;
@@ -68,15 +68,15 @@ export interface LookedAt {
 interface Followed {
   readonly location: AgentLocation;
   readonly path: string;
-  /** What the file looked like when it was last read; empty before. */
+  /** The state of the file when it was last read; empty before. */
   read: string;
   changedAt: number;
   /** When to import it; null when there is nothing to do. */
   dueAt: number | null;
   failures: number;
-  /** A database was read up to here. */
+  /** The time up to which a database was read. */
   readUntil: number | undefined;
-  /** Notes of hooks that wait for its import, by their paths. */
+  /** Notes of hooks that wait for its import, keyed by their paths. */
   readonly notes: Map<string, HookNote>;
   looked: LookedAt;
 }
@@ -90,7 +90,7 @@ export class Watcher {
   readonly #files = new Map<string, Followed>();
   readonly #watchers = new Map<string, FSWatcher>();
   readonly #states = new Map<string, Mutable<AgentState>>();
-  /** Kept as files come and go: to count them each time would take longer the more there are. */
+  /** Updated as files come and go: counting them each time would take longer the more there are. */
   readonly #counts = new Map<string, { transcripts: number; waiting: number }>();
   readonly #startedAt = Date.now();
   readonly #importId = makeImportId();
@@ -110,7 +110,7 @@ export class Watcher {
     }
   }
 
-  /** Follows until the signal. Rejects when the archive itself fails. */
+  /** Watches until the signal. Rejects when the archive itself fails. */
   async run(signal: AbortSignal): Promise<void> {
     const failed = new Promise<never>((_, reject) => (this.#fail = reject));
     const ended = new Promise<void>((resolve) => {
@@ -125,7 +125,7 @@ export class Watcher {
     }
   }
 
-  /** Imports everything there is once, and ends. */
+  /** Imports everything once, and ends. */
   async runOnce(): Promise<WatchState> {
     try {
       this.#scan();
@@ -137,7 +137,7 @@ export class Watcher {
     return this.state();
   }
 
-  /** Imports what hooks told of, and ends. */
+  /** Imports the transcripts of waiting notes, and ends. */
   async runNotes(): Promise<void> {
     try {
       await this.#takeNotes();
@@ -160,7 +160,7 @@ export class Watcher {
     await this.#working;
   }
 
-  /** Does what is due, and sleeps until the next thing is. */
+  /** Does what is due, and sleeps until the next due time. */
   #wake(): void {
     if (this.#isClosed || this.#working) return;
     if (this.#timer) clearTimeout(this.#timer);
@@ -205,7 +205,7 @@ export class Watcher {
     }
   }
 
-  /** Has the transcripts imported that hooks tell of. */
+  /** Schedules imports for the transcripts in notes of hooks. */
   async #takeNotes(): Promise<void> {
     const { hooks, locations } = this.#options;
     this.#hasNotes = false;
@@ -254,7 +254,7 @@ export class Watcher {
       watcher.on("error", () => this.#unwatch(folder));
       this.#watchers.set(folder, watcher);
     } catch {
-      // The folder is gone again, or the system has no more watches: then scans find all changes.
+      // The folder is gone again, or the system is out of watches: then scans find all changes.
       if (existsSync(folder)) this.#hasEvents = false;
     }
   }
@@ -281,7 +281,7 @@ export class Watcher {
     this.#sleep();
   }
 
-  /** Has a transcript imported if it is not as it was read. */
+  /** Schedules an import of a transcript if it has changed since it was read. */
   #look(location: AgentLocation, changed: string, gatherMs = GATHER_MS): void {
     const path = location.transcriptOf(changed);
     const file = this.#files.get(path) ?? this.#follow(location, path);
@@ -342,7 +342,7 @@ export class Watcher {
       await this.#finishNotes(file);
     } catch (error) {
       this.#noteFailure(file, look.text, error);
-      // It is not tried again as it is: its notes would wait for ever.
+      // An unchanged file is not retried: its notes would wait for ever.
       if (file.dueAt === null) await this.#finishNotes(file);
     }
   }
@@ -360,7 +360,7 @@ export class Watcher {
     file.looked = { conversationId: report.conversationId ?? null, isLeftOut };
     for (const { code, message } of report.problems) {
       if (code === "left_out") onEvent({ kind: "left_out", agent: location.agent, path, reason: message });
-      // Something is waited for that no event will tell.
+      // It waits for something that causes no event.
       if (code === "left_out" && message === WAITING) this.#setDue(file, Date.now() + RESTED_MS);
       if (code === "incomplete_line" && location.agent === "opencode")
         this.#setDue(file, Date.now() + UNFINISHED_MS);
@@ -373,7 +373,7 @@ export class Watcher {
     onEvent({ kind: "stored", agent: location.agent, report, lagMs });
   }
 
-  /** What is wrong with a file waits for its next change; what is wrong with the archive is tried again, and ends the watcher where it must. */
+  /** After a failure of a file, its next change triggers a retry; failures of the archive are retried, and end the watcher if necessary. */
   #noteFailure(file: Followed, look: string, error: unknown): void {
     const { location, path } = file;
     const isKnown = error instanceof EngineError;
@@ -438,18 +438,18 @@ const startFile = (location: AgentLocation, path: string): Followed => ({
 
 const NOWHERE: LookedAt = { conversationId: null, isLeftOut: false };
 
-/** What tells one state of a file from another; a database changes in the log beside it. */
+/** Text that distinguishes states of a file; a database changes in the log beside it. */
 function describeFile(path: string): { readonly text: string; readonly changedAt: number } | null {
   const own = statSync(path, { throwIfNoEntry: false });
   if (own === undefined) return null;
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
-  // An empty log says nothing, and reading a database may make one.
+  // Ignore an empty log: reading a database may create one.
   const stats = log === undefined || log.size === 0 ? [own] : [own, log];
   const text = stats.map(({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`).join(", ");
   return { text, changedAt: Math.max(...stats.map(({ mtimeMs }) => mtimeMs)) };
 }
 
-/** None for a folder that is gone, or may not be read. */
+/** Empty for a folder that is gone or not readable. */
 function readFolder(folder: string): ReturnType<typeof listEntries> {
   try {
     return listEntries(folder);

@@ -1,6 +1,7 @@
 /**
- * What hooks print after an agent's own compaction. It is prepared ahead, whenever a turn ends or a compaction begins, since a hook has no time
- * to look anything up. A hook claims a bundle by renaming it, so each is printed once; the next one is prepared after the next turn.
+ * The text that hooks print after an agent's own compaction. It is prepared in advance, whenever a turn ends or a compaction begins, because a
+ * hook has no time to look anything up. A hook claims a bundle by renaming it, so each is printed once; the next one is prepared after the next
+ * turn.
  */
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,11 +14,11 @@ import { readNotes, recordFired, removeNote } from "./spool.ts";
 import type { HookNote } from "./spool.ts";
 import type { HookReader, LookedAt } from "../watcher.ts";
 
-/** The most a bundle may take of the new context. */
+/** The maximum share of the new context for a bundle. */
 const BUNDLE_TOKENS = 1_000;
-/** As the shell script checks it: the id is part of a file's name. */
+/** The same check as in the shell script: the id is part of a file's name. */
 const SAFE_ID = /^[0-9A-Za-z_-]+$/u;
-/** A session that rested this long is unlikely to go on; its bundle would be made again. */
+/** A session unused for this long is unlikely to continue; its bundle can be rebuilt. */
 const KEPT_MS = 30 * 86_400_000;
 
 export interface BundleOptions {
@@ -35,7 +36,7 @@ export class CaptureHooks implements HookReader {
     this.#options = options;
     this.folder = findSpoolFolder(options.database);
     const bundles = findBundleFolder(options.database);
-    // To be told of the first event, and to have a place for its bundle.
+    // Create the folders to be notified of the first event, and to have a place for its bundle.
     for (const folder of [this.folder, bundles]) mkdirSync(folder, { recursive: true, mode: 0o700 });
     dropOld(bundles);
   }
@@ -59,7 +60,7 @@ export class CaptureHooks implements HookReader {
     const path = join(findBundleFolder(database), `${agent}.${sessionId}`);
     rmSync(`${path}.given`, { force: true });
     if (isLeftOut) rmSync(`${path}.json`, { force: true });
-    // What begins has nothing new to tell, and right after a compaction the bundle was just handed over.
+    // A session start has nothing new, and right after a compaction the bundle was just used.
     if (conversationId === null || isLeftOut || note.event === "SessionStart") return;
     const text = await engine
       .prepareRestart({ conversationId, owner, maxTokens: BUNDLE_TOKENS })
@@ -74,7 +75,7 @@ export class CaptureHooks implements HookReader {
 const takesBundles = (agent: HookAgent): boolean =>
   listHookEvents(agent).some(({ prints }) => prints === "bundle");
 
-/** The next turn prepares it again; storing never fails for it. */
+/** The next turn prepares it again; a failure here must not affect storing. */
 function ignoreBusy(error: unknown): null {
   if (error instanceof EngineError) return null;
   throw error;

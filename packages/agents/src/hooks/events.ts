@@ -1,11 +1,14 @@
-/** Which events of each agent have a hook, and what that hook prints. OpenCode and pi have no hooks that are commands; Cursor's sessions are not followed. */
+/**
+ * The events of each agent that have a hook, and what that hook prints. OpenCode and pi have no hooks that are commands; Cursor's sessions are
+ * not watched.
+ */
 export type HookAgent = "claude-code" | "codex" | "gemini-cli" | "copilot";
 
 export interface HookEvent {
-  /** As the agent spells it; also the only argument of the script. */
+  /** In the agent's spelling; also the only argument of the script. */
   readonly name: string;
   /**
-   * - `nothing`: the event is only noted in the spool.
+   * - `nothing`: the event is only recorded in the spool.
    * - `bundle`: after the agent's own compaction, what the watcher prepared.
    * - `instructions`: what the agent's summariser should keep.
    */
@@ -16,8 +19,8 @@ const spools = (...names: readonly string[]): HookEvent[] =>
   names.map((name) => ({ name, prints: "nothing" }));
 
 /**
- * No event that comes with every prompt or tool call: the watcher sees the lines themselves, and a hook there would make the user wait.
- * Gemini CLI fires `PreCompress` before every request and tells nobody of a compaction afterwards, so it gets no bundle.
+ * No event that fires with every prompt or tool call: the watcher reads the lines themselves, and a hook would delay the user. Gemini CLI fires
+ * `PreCompress` before every request and has no event after a compaction, so it gets no bundle.
  */
 const EVENTS: Readonly<Record<HookAgent, readonly HookEvent[]>> = {
   "claude-code": [

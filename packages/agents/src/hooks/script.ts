@@ -1,14 +1,14 @@
 /**
- * The scripts that agents run as hooks, in plain `sh`: they note the event in the spool, and print what the watcher prepared. Starting Node
- * would take longer than all of it.
+ * The scripts that agents run as hooks, in plain `sh`: they record the event in the spool, and print what the watcher prepared. Starting Node
+ * alone would take longer.
  *
  * Invariants: a script exits with 0 and prints nothing but the bundle or the instructions, whatever happens. It reads all of its input, since an
- * agent may take a closed pipe for a failure. Of the event it notes which session, transcript and folder it is about, and nothing that was said:
- * whether the session may be stored is decided later. A spool file is created exclusively and needs no rename to be whole: no proper prefix of a
- * JSON object is a JSON object, so a reader that can parse it has all of it. (A rename is one more process, and more than a hook may cost.)
+ * agent may treat a closed pipe as a failure. It records the session, transcript and folder of the event, and no text of messages: whether the
+ * session may be stored is decided later. A spool file is created exclusively and needs no rename to be atomic: no proper prefix of a JSON
+ * object is a JSON object, so a reader that can parse it has all of it. (A rename is one more process, more than a hook may cost.)
  *
- * A full spool keeps its oldest events, and the newest of each kind, written over the one before and counted: the shell can do that without
- * another process, and the newest event says where the session is now.
+ * A full spool keeps its oldest events, and the newest of each kind, which overwrites the one before and is counted: the shell can do that
+ * without another process, and the newest event names the current state of the session.
  */
 import { renderCommandLine } from "@lossless/core/doors";
 import { renderRestartFrame } from "@lossless/core/formats";
@@ -16,18 +16,18 @@ import { listHookEvents } from "./events.ts";
 import type { HookAgent, HookEvent } from "./events.ts";
 import { EVENT_BYTES, findBundleFolder, findHookScript, findSpoolFolder, SPOOL_EVENTS } from "./folder.ts";
 
-/** What the agent's configuration names as the command of an event, for any shell. A script that is gone must not block a prompt. */
+/** The command of an event in the agent's configuration, for any shell. A missing script must not block a prompt. */
 export const renderHookCommand = (database: string, agent: HookAgent, event: string): string =>
   `sh ${renderCommandLine([findHookScript(database, agent), event])} 2>/dev/null || true`;
 
-/** `lcm status` takes the script for a sign that hooks are set up. */
+/** `lcm status` treats the script as the sign that hooks are set up. */
 export const renderHookScript = (database: string, agent: HookAgent): string =>
   renderScript(agent, {
     spool: quote(findSpoolFolder(database)),
     bundles: quote(findBundleFolder(database)),
   });
 
-/** The script with its folders as words of the shell, which may name variables. */
+/** The script with its folders as shell words, which may contain variables. */
 export function renderScript(
   agent: HookAgent,
   { spool, bundles }: { readonly spool: string; readonly bundles: string },
@@ -73,7 +73,7 @@ ${events.map((event) => PRINTS[event.prints](event, agent, bundles)).join("")}ex
 `;
 }
 
-/** What is noted of an event, by the names that agents give it. Copilot CLI writes `sessionId`. */
+/** The recorded fields of an event, by the names that agents use. Copilot CLI writes `sessionId`. */
 const FIELDS = ["session_id", "sessionId", "transcript_path", "cwd", "source"] as const;
 
 /** A bundle is claimed by renaming it, so that it is printed once. */
@@ -94,7 +94,7 @@ fi
 `,
 };
 
-/** For a summariser that writes what the model will know of everything before. */
+/** For a summariser whose text replaces everything before it for the model. */
 const KEEP_IDS = renderRestartFrame(
   { for: "summary" },
   "Copy ids of the form sum_…, msg_… and file_… into the summary as they are, each with what it names: they open the original text with the tool lcm_describe.",

@@ -1,9 +1,9 @@
 /**
- * What hooks noted: read in the order it was written, and removed once the transcript it names was looked at. Also when each hook last fired, and
- * which never did: a hook that an agent does not trust is silent.
+ * The notes of hooks: read in the order they were written, and removed once the transcript they name was checked. Also records when each hook
+ * last fired, and which never did: an agent never runs a hook that it does not trust.
  *
- * Invariants: only the holder of the watcher's lock reads the spool. A note is removed after what it leads to was stored, so that a crash in
- * between repeats it; to look at a transcript twice changes nothing.
+ * Invariants: only the holder of the watcher's lock reads the spool. A note is removed only after its transcript was stored, so that a crash in
+ * between repeats it; checking a transcript twice changes nothing.
  */
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
@@ -25,12 +25,12 @@ export interface HookNote {
   readonly source: string | null;
 }
 
-/** A note is written within moments; one that is not whole after this never will be. */
+/** A note is written within moments; one that is incomplete after this time never will be complete. */
 const DAMAGED_MS = 10_000;
 
 const NAME = /^([a-z-]+)\.([A-Za-z]+)\.[\w.]+\.json$/u;
 
-/** Notes that are whole, oldest first. */
+/** Complete notes, oldest first. */
 export function readNotes(database: string, now = Date.now()): HookNote[] {
   const folder = findSpoolFolder(database);
   return listFolder(folder)
@@ -76,7 +76,7 @@ function readNote(folder: string, name: string, now: number): HookNote[] {
   ];
 }
 
-/** Null when it is gone: the status is read without the lock, while a watcher removes notes. */
+/** Null when it is gone: status reads without the lock, while a watcher removes notes. */
 function readIfThere(path: string): string | null {
   try {
     return readFileSync(path, "utf8");
@@ -86,7 +86,7 @@ function readIfThere(path: string): string | null {
   }
 }
 
-/** Null for what is not a whole object. */
+/** Null for anything but a complete object. */
 function parse(text: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -101,7 +101,7 @@ export const removeNote = ({ path }: HookNote): void => rmSync(path, { force: tr
 
 // ---- what fired
 
-/** When each event last came, ms UTC. */
+/** When each event last fired, ms UTC. */
 type Fired = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 const firedFile = (database: string): string => join(findCaptureFolder(database), "fired.json");
@@ -111,7 +111,7 @@ function readFired(database: string): Fired {
   return existsSync(path) ? ((parse(readFileSync(path, "utf8")) ?? {}) as Fired) : {};
 }
 
-/** Remembers that hooks fired. Only the holder of the watcher's lock. */
+/** Records that hooks fired. Only for the holder of the watcher's lock. */
 export function recordFired(database: string, notes: readonly HookNote[]): void {
   if (notes.length === 0) return;
   const fired: Record<string, Record<string, number>> = structuredClone(readFired(database));
@@ -124,20 +124,20 @@ export function recordFired(database: string, notes: readonly HookNote[]): void 
   renameSync(`${path}.new`, path);
 }
 
-/** How the hooks of an agent are doing. */
+/** The state of an agent's hooks. */
 export interface HookState {
   readonly agent: HookAgent;
   /** ms UTC: when one last fired; null when none ever did. */
   readonly lastAt: number | null;
   /** Events whose hook never fired. */
   readonly silent: readonly string[];
-  /** Notes that nobody has read yet. */
+  /** Unread notes. */
   readonly waiting: number;
-  /** Events that a full spool wrote over. */
+  /** Events that were overwritten because the spool was full. */
   readonly lost: number;
 }
 
-/** Of the agents whose hooks are set up. */
+/** For agents whose hooks are set up. */
 export function readHookStates(database: string): HookState[] {
   const fired = readFired(database);
   const notes = readNotes(database);

@@ -1,7 +1,7 @@
 /**
- * The plugin for Claude Code, for those who install plugins instead of running `lcm setup claude-code`: the same MCP server, hooks and skill, as
- * a folder, and the marketplace file that names it. It is part of the package, so it knows no path of this machine: it starts `lcm`, and
- * its hooks find the archive by the same variables as that.
+ * The plugin for Claude Code, for users who install plugins instead of running `lcm setup claude-code`: the same MCP server, hooks and skill, as
+ * a folder, and the marketplace file that names it. It is part of the package, so it contains no path of this machine: it starts `lcm`, and its
+ * hooks find the archive by the same variables as `lcm`.
  */
 import { listHookEvents } from "../hooks/events.ts";
 import { renderScript } from "../hooks/script.ts";
@@ -13,7 +13,7 @@ const NAME = "lossless";
 const DESCRIPTION = "Find and reopen everything from past sessions, also after a compaction.";
 const HOOK_SECONDS = 5;
 
-/** Paths in the package, and what is in these files. */
+/** Paths in the package, and the content of these files. */
 export const renderClaudePlugin = (version: string): Readonly<Record<string, string>> => ({
   ".claude-plugin/marketplace.json": toJson({
     name: "lossless-claw",
@@ -51,8 +51,8 @@ const describeHooks = (): object =>
   );
 
 /**
- * An archive on a server has a local name, made from its host and database as `nameLocally` makes it. An address that would have to be decoded for
- * that is left to `lcm setup`.
+ * An archive on a server has a local name, made from its host and database as `nameLocally` makes it. An address that needs decoding for that is
+ * left to `lcm setup`.
  */
 const FIND_DATABASE = `state=\${OPENCLAW_STATE_DIR:-\${LCM_OPENCLAW_DIR:-$HOME/.openclaw}}
 database=\${LCM_DATABASE_PATH:-$state/lcm.db}

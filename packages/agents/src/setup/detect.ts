@@ -1,4 +1,4 @@
-/** Which agents are on this machine: by the folder that each makes at its first start, or by its command. */
+/** Detects the agents on this machine: by the folder that each creates at its first start, or by its command. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { findAgentFolder, listPrograms, SETUP_AGENTS, type SetupAgent, type SetupRequest } from "./hosts.ts";
@@ -25,7 +25,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK);
     return true;
   } catch {
-    // Not there, or not for us.
+    // Missing, or not accessible.
     return false;
   }
 }

@@ -1,8 +1,8 @@
 /**
- * One thing of ours in a file of an agent: how it is put in, how it is known again, and how it is taken out. Pure: text in, text out.
+ * One entry of ours in a file of an agent: how it is inserted, recognised and removed. Pure: text in, text out.
  *
- * Invariants: putting in twice is putting in once. Only what is ours is replaced or taken out; a list or an object that was made for it goes
- * with it when nothing else is in it.
+ * Invariants: inserting is idempotent. Only our entries are replaced or removed; a list or an object that was created for one is removed with it
+ * when nothing else is in it.
  */
 import { isDeepStrictEqual } from "node:util";
 import { EngineError } from "@lossless/core";
@@ -20,20 +20,20 @@ import {
 import { taken } from "./taken.ts";
 import { addBlock, removeBlock, type BlockEntry } from "./toml-block.ts";
 
-/** A member of an object in a JSON file, or an item of a list where the key is null. */
+/** A member of an object in a JSON file, or an item of a list if the key is null. */
 export interface JsonEntry {
   readonly kind: "json";
   readonly path: readonly string[];
   readonly key: string | null;
   readonly value: unknown;
   isOurs(value: unknown): boolean;
-  /** For an item that has a list, to which the user may add: the list, and which of it is ours. */
+  /** For an item with a list that the user may extend: the list, and which values of it are ours. */
   readonly list?: { readonly key: string; readonly ours: unknown; isOurs(value: unknown): boolean };
-  /** What to do where somebody else has the same key. */
+  /** What to do if another entry has the same key. */
   readonly whenTaken: "refuse" | "leave";
 }
 
-/** A file that is wholly ours. */
+/** A file that is entirely ours. */
 export interface FileEntry {
   readonly kind: "file";
   readonly text: string;
@@ -47,10 +47,10 @@ export function addEntry(text: string | null, entry: Entry, path: string): strin
   return addJson(text === null || isBlankFile(text) ? "{}\n" : text, entry, path);
 }
 
-/** An empty file says as much as none. */
+/** An empty file is equivalent to none. */
 const isBlankFile = (text: string): boolean => text.trim() === "";
 
-/** `original` is the file before we wrote it first, as far as that is known. Null when nothing of the file is left. */
+/** `original` is the file before our first write, if known. Null when nothing of the file is left. */
 export function removeEntry(
   text: string,
   entry: Entry,
@@ -81,7 +81,7 @@ function addJson(text: string, entry: JsonEntry, path: string): string {
   throw taken(path, key);
 }
 
-/** What must be made where the path ends early. */
+/** The value to create where the path ends early. */
 const nest = ({ path, key, value }: JsonEntry, from: number): unknown =>
   path
     .slice(from)
@@ -102,7 +102,7 @@ function addItem(text: string, node: JsonNode, entry: JsonEntry): string {
   const { value, isOurs } = entry;
   const whole = node.children.find((child) => isOurs(toValue(text, child.value)));
   const shared = findShared(text, node, entry);
-  // More than one of ours is somebody's copy: the first one stays and is brought up to date.
+  // If several entries are ours, someone copied one: the first is kept and updated.
   if (whole !== undefined) return updateChild(text, whole, value);
   return shared === null
     ? insertChild(text, node, null, value)
@@ -112,7 +112,7 @@ function addItem(text: string, node: JsonNode, entry: JsonEntry): string {
 const updateChild = (text: string, child: JsonChild, value: unknown): string =>
   isDeepStrictEqual(toValue(text, child.value), value) ? text : replaceChild(text, child, value);
 
-/** Ours in a list that it shares with others. */
+/** Our value in a list shared with others. */
 function findShared(
   text: string,
   node: JsonNode,
@@ -142,7 +142,7 @@ function removeJson(text: string, entry: JsonEntry, original: string | null, pat
   return result === text ? text : removeEmpty(result, entry.path, original, path);
 }
 
-/** Lists and objects that were made for an entry, from the inside out. */
+/** Removes empty lists and objects that were created for an entry, from the inside out. */
 function removeEmpty(
   text: string,
   containers: readonly string[],
@@ -170,7 +170,7 @@ function removeEmpty(
 const isBlank = (text: string, node: JsonNode): boolean =>
   node.kind !== "scalar" && text.slice(node.start + 1, node.end - 1).trim() === "";
 
-/** Whether a JSON file says nothing. */
+/** Whether a JSON file has no content. */
 export function isEmptyJson(text: string): boolean {
   const node = parseJsonc(text);
   return node !== null && isBlank(text, node) && text.trim().length === node.end - node.start;

@@ -1,4 +1,4 @@
-/** Files of other programs: read without loss, replaced whole, with the rights they had. */
+/** Files of other programs: read without loss, replaced atomically, with the same permissions. */
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -16,7 +16,7 @@ import {
 import { dirname } from "node:path";
 import { EngineError } from "@lossless/core";
 
-/** Null when there is no such file. What cannot be given back byte for byte is refused. */
+/** Null when there is no such file. A file that cannot be written back byte for byte is refused. */
 export function readIfThere(path: string): string | null {
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return null;
   try {
@@ -27,7 +27,7 @@ export function readIfThere(path: string): string | null {
   }
 }
 
-/** As a whole, with the rights it had; a link stays a link. */
+/** Replaces it atomically, with the same permissions; a link stays a link. */
 export function replaceFile(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -50,7 +50,7 @@ function writeAside(target: string, text: string, mode: number): void {
   }
 }
 
-/** Folders that have to be made before these files can be written. */
+/** Folders that have to be created before these files can be written. */
 export function listMissingFolders(paths: readonly string[]): string[] {
   const missing = new Set<string>();
   for (const path of paths)
@@ -59,7 +59,7 @@ export function listMissingFolders(paths: readonly string[]): string[] {
   return [...missing];
 }
 
-/** Those that hold nothing, the innermost first. */
+/** Removes the empty ones, innermost first. */
 export function removeIfEmpty(folders: readonly string[]): void {
   for (const folder of folders.toSorted((a, b) => b.length - a.length))
     if (existsSync(folder) && readdirSync(folder).length === 0) rmdirSync(folder);

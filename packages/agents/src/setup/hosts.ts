@@ -1,4 +1,4 @@
-/** Every agent that can be set up: where it is, and what of ours goes into which of its files, in its own format. */
+/** Every agent that can be set up: where it is, and which entries of ours go into which of its files, in its own format. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { renderCommandLine } from "@lossless/core/doors";
@@ -26,15 +26,15 @@ export interface SetupRequest {
   readonly agent: SetupAgent;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
-  /** What starts the MCP server: a program and its arguments. */
+  /** The command of the MCP server: a program and its arguments. */
   readonly command: readonly string[];
-  /** Beside it lie the record of what was done, and the scripts of hooks. */
+  /** The setup record and the scripts of hooks are beside it. */
   readonly database: string;
-  /** The tools of that server, for an agent that cannot ask it. */
+  /** The tools of that server, for an agent that cannot query it. */
   readonly tools: readonly ToolDescription[];
 }
 
-/** A file of an agent, or beside the database, with what of ours goes into it. */
+/** A file of an agent, or beside the database, with our entries for it. */
 export interface HostFile {
   readonly path: string;
   readonly entries: readonly Entry[];
@@ -42,14 +42,14 @@ export interface HostFile {
 
 interface Host {
   folder(request: SetupRequest): string;
-  /** Commands that show that it is installed. */
+  /** Commands whose presence shows that it is installed. */
   readonly programs: readonly string[];
   files(request: SetupRequest, folder: string): readonly HostFile[];
-  /** What the user has to know or do. */
+  /** Notes for the user. */
   readonly notes: readonly string[];
 }
 
-/** The name under which agents know the server. Hosts put it before the names of tools. */
+/** The name of the server in agents. Hosts use it as a prefix for tool names. */
 const NAME = "lossless";
 
 const HOSTS: Readonly<Record<SetupAgent, Host>> = {
@@ -59,7 +59,7 @@ const HOSTS: Readonly<Record<SetupAgent, Host>> = {
     files: (request, folder) => [
       {
         path: join(request.env["CLAUDE_CONFIG_DIR"] || request.home, ".claude.json"),
-        // Without `alwaysLoad` the first turn begins before the tools are there.
+        // Without `alwaysLoad` the first turn begins before the tools are available.
         entries: [nameServer(["mcpServers"], { type: "stdio", ...splitCommand(request), alwaysLoad: true })],
       },
       {
@@ -168,7 +168,7 @@ export const listNotes = (agent: SetupAgent): readonly string[] => HOSTS[agent].
 export const listFiles = (request: SetupRequest): readonly HostFile[] =>
   HOSTS[request.agent].files(request, findAgentFolder(request));
 
-/** It reads both; people who write comments have the second. */
+/** OpenCode reads both; users who write comments have the second. */
 function findOpencodeConfig(folder: string): string {
   const withComments = join(folder, "opencode.jsonc");
   return existsSync(withComments) ? withComments : join(folder, "opencode.json");
@@ -190,7 +190,7 @@ function splitCommand({ command }: SetupRequest): { command: string; args: strin
   return { command: program, args };
 }
 
-/** Whatever starts it, an entry of ours runs the command `mcp`. */
+/** An entry of ours runs the command `mcp`, whatever starts it. */
 const nameServer = (
   path: readonly string[],
   value: object,
@@ -209,16 +209,16 @@ const nameServerInToml = (request: SetupRequest): Entry => {
   return {
     kind: "block",
     table: ["mcp_servers", NAME],
-    // Without `required` the first turn begins before the tools are there.
+    // Without `required` the first turn begins before the tools are available.
     lines: [`command = ${JSON.stringify(command)}`, `args = ${JSON.stringify(args)}`, "required = true"],
   };
 };
 
-/** A hook takes a few milliseconds; this ends one that hangs. */
+/** A hook takes a few milliseconds; this timeout ends one that hangs. */
 const HOOK_SECONDS = 5;
 const MILLISECONDS = 1000;
 
-/** As Claude Code, Codex and Gemini CLI have it: a group of hooks for a matcher; without one it is for all. */
+/** The format of Claude Code, Codex and Gemini CLI: a group of hooks for a matcher; without one it is for all. */
 const nameHooks = ({ database }: SetupRequest, agent: HookAgent, perSecond = 1): JsonEntry[] =>
   listHookEvents(agent).map(({ name }) => {
     const hook = {
@@ -238,7 +238,7 @@ const nameHooks = ({ database }: SetupRequest, agent: HookAgent, perSecond = 1):
     };
   });
 
-/** Also one of another archive: hooks of two would store everything in both. */
+/** Also matches a hook of another archive: hooks of two would store everything in both. */
 const isOurHook = (hook: unknown, agent: HookAgent): boolean =>
   isObject(hook) &&
   typeof hook["command"] === "string" &&
@@ -262,7 +262,7 @@ const nameStatusLine = (request: SetupRequest): JsonEntry => ({
   whenTaken: "leave",
 });
 
-/** A file of its own, so that nobody else's is touched. */
+/** A separate file, so that no other file is touched. */
 function renderCopilotHooks({ database }: SetupRequest): string {
   const hooks = listHookEvents("copilot").map(({ name }) => [
     name,

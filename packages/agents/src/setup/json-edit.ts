@@ -1,8 +1,8 @@
 /**
- * Changes JSON where it stands: members and items are put in and taken out as text, and everything else keeps its bytes, numbers of any size,
- * comments and commas at the end included. What hosts read as JSON is often more than that, so comments and such commas are always understood.
+ * Edits JSON in place: members and items are inserted and removed as text, and everything else keeps its bytes, including numbers of any size,
+ * comments and trailing commas. Hosts often accept more than JSON, so comments and trailing commas are always parsed.
  *
- * Invariant: taking out what was just put in gives the text back, except for the space in a bracket that was empty before.
+ * Invariant: removing what was just inserted restores the text, except for the space in a bracket that was empty before.
  */
 
 export interface JsonNode {
@@ -21,11 +21,11 @@ export interface JsonChild {
   readonly value: JsonNode;
   /** The comma after it, if there is one. */
   readonly comma: number | null;
-  /** Whether a comment that ends with its line is the last thing before it. */
+  /** Whether a line comment is the last thing before it. */
   readonly isAfterLineComment: boolean;
 }
 
-/** Null where the text is not JSON, with comments and last commas. */
+/** Null if the text is not JSON with comments and trailing commas. */
 export function parseJsonc(text: string): JsonNode | null {
   try {
     return new Reader(text).readDocument();
@@ -35,14 +35,14 @@ export function parseJsonc(text: string): JsonNode | null {
   }
 }
 
-/** The value as a program sees it. Large numbers lose digits: never written back. */
+/** The parsed value. Large numbers lose digits: never write it back. */
 export function toValue(text: string, node: JsonNode): unknown {
   if (node.kind === "scalar") return JSON.parse(text.slice(node.start, node.end));
   if (node.kind === "array") return node.children.map(({ value }) => toValue(text, value));
   return Object.fromEntries(node.children.map(({ key, value }) => [key ?? "", toValue(text, value)]));
 }
 
-/** The last one of a name counts, as for `JSON.parse`. */
+/** The last one of a name counts, as in `JSON.parse`. */
 export const findMember = (node: JsonNode, key: string): JsonChild | undefined =>
   node.kind === "object" ? node.children.findLast((child) => child.key === key) : undefined;
 
@@ -56,7 +56,7 @@ export function findNode(root: JsonNode, path: readonly string[]): JsonNode | nu
   return node ?? null;
 }
 
-/** Puts a member at the end of an object, or an item at the end of an array when the key is null. */
+/** Inserts a member at the end of an object, or an item at the end of an array when the key is null. */
 export function insertChild(text: string, node: JsonNode, key: string | null, value: unknown): string {
   const style = readStyle(text);
   const inside = text.slice(node.start + 1, node.end - 1);
@@ -72,7 +72,7 @@ export function insertChild(text: string, node: JsonNode, key: string | null, va
     return splice(text, [[node.start + 1, 0, lead + child + tail]]);
   }
   const at = endOfContent(text, node);
-  // A comma at the end is somebody's style: ours has one too, and takes it along.
+  // A trailing comma is the user's style: our child gets one too, and takes it along.
   return last.comma === null
     ? splice(text, [
         [last.value.end, 0, ","],
@@ -81,14 +81,14 @@ export function insertChild(text: string, node: JsonNode, key: string | null, va
     : splice(text, [[at, 0, `${lead + child},`]]);
 }
 
-/** Takes a child out, with the space before it and the comma it needed. Comments stay. */
+/** Removes a child, with the space before it and the comma it needed. Comments stay. */
 export function removeChild(text: string, node: JsonNode, index: number): string {
   const child = node.children[index]!;
   const before = node.children[index - 1];
   let start = child.start;
   while (start > node.start + 1 && /\s/u.test(text[start - 1]!)) start -= 1;
   const rest = text.slice((child.comma ?? child.value.end - 1) + 1);
-  // The comment would swallow what follows on the same line.
+  // The line comment would swallow what follows on the same line.
   if (child.isAfterLineComment && !/^[ \t]*\r?\n/u.test(rest)) start = text.indexOf("\n", start) + 1;
   const comma = child.comma ?? before?.comma ?? null;
   const parts: Edit[] = [[start, child.value.end - start, ""]];
@@ -108,26 +108,26 @@ type Edit = readonly [at: number, length: number, text: string];
 
 function splice(text: string, edits: readonly Edit[]): string {
   let result = text;
-  // From the end, so that places stay true; of two at the same place the second is put in first.
+  // From the end, so that offsets stay valid; of two at the same offset the second is inserted first.
   for (const [at, length, insert] of edits.toReversed().toSorted((a, b) => b[0] - a[0]))
     result = result.slice(0, at) + insert + result.slice(at + length);
   return result;
 }
 
-/** How the text is written: its first indentation, and how its lines end. */
+/** The style of the text: its first indentation and its line endings. */
 function readStyle(text: string): { readonly indent: string; readonly lineEnd: string } {
   const lineEnd = text.includes("\r\n") ? "\r\n" : "\n";
   if (!text.trim().includes("\n")) return { indent: /^\s*\{\s*\}\s*$/u.test(text) ? "  " : "", lineEnd };
   return { indent: /\n([ \t]+)["}\]/]/u.exec(text)?.[1] ?? "  ", lineEnd };
 }
 
-/** The white space at the beginning of the line that holds a place. */
+/** The white space at the beginning of the line that contains an offset. */
 function lineIndent(text: string, at: number): string {
   const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
   return /^[ \t]*/u.exec(line)?.[0] ?? "";
 }
 
-/** Between the children of a list on one line: as between those that are there. */
+/** The space between the children of a one-line list: the same as between existing ones. */
 function oneLineLead(text: string, node: JsonNode): string {
   const [first, second] = node.children;
   if (first !== undefined && second !== undefined && first.comma !== null)
@@ -137,7 +137,7 @@ function oneLineLead(text: string, node: JsonNode): string {
   return first !== undefined && /\s/u.test(text[node.start + 1] ?? "") ? " " : "";
 }
 
-/** Behind the last token or comment inside the brackets. */
+/** The offset after the last token or comment inside the brackets. */
 function endOfContent(text: string, node: JsonNode): number {
   let at = node.end - 1;
   while (/\s/u.test(text[at - 1]!)) at -= 1;
@@ -259,5 +259,5 @@ class Reader {
   }
 }
 
-/** Longer than any number that somebody writes. */
+/** Longer than any number that people write. */
 const MAX_SCALAR = 1024;

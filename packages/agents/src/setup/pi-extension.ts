@@ -1,6 +1,6 @@
 /**
  * The extension that gives pi the tools: pi has no MCP of its own. It is plain JavaScript that pi loads from its folder. It registers the tools
- * with their schemas as they were when it was written, and starts the MCP server at the first call of one; the server ends with the session.
+ * with their schemas as of the time it was written, and starts the MCP server at the first tool call; the server ends with the session.
  */
 
 export interface ToolDescription {

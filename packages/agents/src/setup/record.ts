@@ -1,10 +1,10 @@
-/** What setup did to an agent's files, kept beside the database so that it can be undone. Holds them as they were: private. */
+/** A record of the changes to an agent's files, kept beside the database so that they can be undone. It contains the original files: private. */
 import { rmSync } from "node:fs";
 import { isObject, nameLocally } from "@lossless/core/formats";
 import { readIfThere, replaceFile } from "./files.ts";
 import type { SetupRequest } from "./hosts.ts";
 
-/** A file as it was before, and the hash of what was written. */
+/** The original content of a file, and the hash of what was written. */
 export interface FileRecord {
   readonly before: string | null;
   readonly afterHash: string;
@@ -12,7 +12,7 @@ export interface FileRecord {
 
 export interface SetupRecord {
   readonly files: Readonly<Record<string, FileRecord>>;
-  /** Folders that were made. */
+  /** Folders that were created. */
   readonly folders: readonly string[];
 }
 
@@ -21,7 +21,7 @@ const NOTHING: SetupRecord = { files: {}, folders: [] };
 const recordFile = ({ database, agent }: SetupRequest): string =>
   `${nameLocally(database)}.setup-${agent}.json`;
 
-/** One that cannot be read counts as none: our entries are taken out all the same. */
+/** An unreadable record counts as none: our entries are removed anyway. */
 export function readRecord(request: SetupRequest): SetupRecord {
   try {
     const record: unknown = JSON.parse(readIfThere(recordFile(request)) ?? "null");

@@ -1,8 +1,8 @@
 /**
- * Sets up an agent, in its own files: what changes is shown first, the files as they were are kept, and removing gives them back.
+ * Sets up an agent, in its own files: changes are shown first, the original files are kept, and removal restores them.
  *
- * Invariants: a file that nobody changed since is given back byte for byte; otherwise only our entries are taken out. Doing it twice changes
- * nothing. No file is written but those that the plan names, and the record of what was done, beside the database.
+ * Invariants: a file that nobody changed since is restored byte for byte; otherwise only our entries are removed. Setup is idempotent. Only the
+ * files of the plan are written, and the record of the changes, beside the database.
  */
 import { existsSync, rmSync } from "node:fs";
 import { sep } from "node:path";
@@ -12,20 +12,20 @@ import { hashText, listMissingFolders, readIfThere, removeIfEmpty, replaceFile }
 import { listFiles, SETUP_AGENTS, type HostFile, type SetupRequest } from "./hosts.ts";
 import { dropRecord, readRecord, writeRecord, type FileRecord, type SetupRecord } from "./record.ts";
 
-/** One file, as it is and as it would be; null when there is none. */
+/** One file, before and after; null when there is none. */
 export interface SetupEdit {
   readonly path: string;
   readonly before: string | null;
   readonly after: string | null;
-  /** From one to the other, an entry at a time. */
+  /** From one to the other, one entry at a time. */
   readonly steps: readonly SetupStep[];
-  /** What somebody else has in the place of an entry, and keeps. */
+  /** Existing values of others at the place of an entry; they are kept. */
   readonly left: readonly string[];
 }
 
 export type SetupStep = readonly [before: string, after: string];
 
-/** What setting up would change, file by file. */
+/** The changes of a setup, file by file. */
 export function planSetup(request: SetupRequest): SetupEdit[] {
   const record = readRecord(request);
   return listFiles(request).map((file) => planFile(file, record.files[file.path]));
@@ -46,7 +46,7 @@ function planFile({ path, entries }: HostFile, known: FileRecord | undefined): S
   return { path, before, after, steps, left };
 }
 
-/** What is there may be an older one of ours, but nobody else's. */
+/** Refuses an existing file unless it is an older one of ours. */
 function refuseOther(path: string, before: string | null, text: string, known: FileRecord | undefined): void {
   if (before === null || before === text || before.includes(MARK)) return;
   if (known?.afterHash === hashText(before)) return;
@@ -55,13 +55,13 @@ function refuseOther(path: string, before: string | null, text: string, known: F
   });
 }
 
-/** In every file that is wholly ours and may have a comment. */
+/** In every file that is entirely ours and may have a comment. */
 const MARK = "ritten by lcm setup";
 
 const isLeft = (text: string, entry: JsonEntry, path: string): boolean =>
   entry.whenTaken === "leave" && entry.key !== null && removeEntry(text, entry, null, path) === text;
 
-/** What removing would change, file by file. */
+/** The changes of a removal, file by file. */
 export function planRemoval(request: SetupRequest): SetupEdit[] {
   const record = readRecord(request);
   return listFiles(request).map((file) => planFileRemoval(file, record.files[file.path]));
@@ -99,7 +99,7 @@ function takeOut(
   return { text, steps };
 }
 
-/** Writes what was planned, unless one of the files changed since it was looked at. */
+/** Writes the planned changes, unless one of the files has changed since it was read. */
 export function applySetup(request: SetupRequest, edits: readonly SetupEdit[], isRemoval: boolean): void {
   for (const { path, before } of edits)
     if (readIfThere(path) !== before)
@@ -108,7 +108,7 @@ export function applySetup(request: SetupRequest, edits: readonly SetupEdit[], i
       });
   const record = readRecord(request);
   const changed = edits.filter(({ before, after }) => before !== after);
-  // First the record: whatever ends this program, what it has written can be taken back.
+  // The record first: if this program is killed, its changes can be undone.
   if (!isRemoval && changed.length > 0) writeRecord(request, addToRecord(request, record, changed));
   for (const { path, after } of changed) {
     if (after === null) rmSync(path, { force: true });
@@ -120,7 +120,7 @@ export function applySetup(request: SetupRequest, edits: readonly SetupEdit[], i
   dropRecord(request);
 }
 
-/** A folder that was made for one agent and is still used for others goes with the last of them. */
+/** A folder that was created for one agent and is still used by others is removed with the last of them. */
 function handOver(request: SetupRequest, folders: readonly string[]): void {
   for (const agent of SETUP_AGENTS.filter((other) => other !== request.agent)) {
     const other = { ...request, agent };
@@ -147,7 +147,7 @@ function addToRecord(request: SetupRequest, record: SetupRecord, edits: readonly
   return { files, folders: [...new Set([...record.folders, ...folders])] };
 }
 
-/** The file without our entries: as it was before the first time, or else as somebody else has written it since. */
+/** The file without our entries: as before the first setup, or as others have written it since. */
 function findOriginal(
   before: string | null,
   entries: readonly Entry[],

@@ -1,4 +1,4 @@
-/** What an agent is told about looking back, in the format that agents share: a folder with a SKILL.md. */
+/** Instructions for an agent about reading history, in the format that agents share: a folder with a SKILL.md. */
 
 export const SKILL_NAME = "lossless-recall";
 

@@ -1,13 +1,13 @@
 /**
- * The line that Claude Code shows below its prompt: whether the watcher runs, and when it last stored something. Plain `sh`: it is run every
- * few seconds, and starting Node takes longer than all of it. It reads the watcher's state file and writes nothing.
+ * The line that Claude Code shows below its prompt: whether the watcher runs, and when it last stored something. Plain `sh`: it runs every few
+ * seconds, and starting Node alone takes longer. It reads the watcher's state file and writes nothing.
  */
 import { resolve } from "node:path";
 import { renderCommandLine } from "@lossless/core/doors";
 import { nameLocally } from "@lossless/core/formats";
 
 export function renderStatusLine(database: string): string {
-  // The agent runs it in the folder of a project.
+  // The agent runs it in a project folder.
   const state = renderCommandLine([`${resolve(nameLocally(database))}.watch.json`]);
   return `# Shows whether lossless-claw stores this machine's sessions. Written by lcm setup, which also removes it.
 exec 2>/dev/null

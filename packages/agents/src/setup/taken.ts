@@ -1,4 +1,4 @@
-/** Refuses to write over what somebody else has under our name. */
+/** Refuses to overwrite an entry of others under our name. */
 import { EngineError } from "@lossless/core";
 
 export const taken = (path: string, name: string): EngineError =>

@@ -1,9 +1,9 @@
-/** A block of ours at the end of a TOML file, between two marks. Everything else in the file keeps its bytes. */
+/** Our block at the end of a TOML file, between two marks. Everything else in the file keeps its bytes. */
 import { taken } from "./taken.ts";
 
 export interface BlockEntry {
   readonly kind: "block";
-  /** The table it describes; no other may be there. */
+  /** The table it defines, which must not exist elsewhere in the file. */
   readonly table: readonly [group: string, name: string];
   readonly lines: readonly string[];
 }
@@ -23,7 +23,7 @@ export function addBlock(text: string | null, { table, lines }: BlockEntry, path
 
 export const removeBlock = (text: string): string => text.replace(BLOCK, "");
 
-/** Whether the table would be there twice, in whichever way the other is written: the agent would refuse the whole file. */
+/** Whether the file already has the table, in any notation: the agent would reject a file that has it twice. */
 function isTaken(text: string, [group, name]: BlockEntry["table"]): boolean {
   const ours = new RegExp(`^${group}(?:=|\\.${name}(?:$|[.=]))`, "u");
   let table = "";
