@@ -1,6 +1,6 @@
 /**
- * What the conformance suite asks of a server under test: tools, resources and prompts of its own. Registered on a bare server that is
- * served by our HTTP stack; the product has none of them. Wording and values are those that the suite looks for.
+ * Fixtures of the conformance suite: the tools, resources and prompts that it requires of a server under test. Registered on a bare server
+ * behind our HTTP stack; the product has none of them. Wording and values are those that the suite expects.
  */
 import { McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
 import type {
@@ -74,7 +74,7 @@ async function reportProgress({ mcpReq }: ServerContext): Promise<CallToolResult
         method: "notifications/progress",
         params: { progressToken, progress, total: 100 },
       });
-    // The suite wants to see them one after another.
+    // The suite expects them one after another.
     await setTimeout(50);
   }
   return { content: [text("Done")] };

@@ -1,10 +1,10 @@
 /**
- * `npm run test:mcp`: what others say of the MCP server. The conformance suite of the protocol examines our HTTP stack, once with the fixtures it asks for
- * (`fixtures.ts`) and once with the server of the product, in both eras; the inspector lists everything on stdin with its strict checks. What
- * may fail, and why, is in `expected-*.yml`; a failure that is not listed there ends this with status 1, and so does a listed one that passes.
+ * `npm run test:mcp`: checks the MCP server with tools of others. The protocol's conformance suite tests our HTTP stack, once with the fixtures
+ * it requires (`fixtures.ts`) and once with the product's server, in both eras; the inspector lists everything on stdin with its strict checks.
+ * Expected failures, with reasons, are in `expected-*.yml`; an unlisted failure ends this with status 1, and so does a listed one that passes.
  * Scenarios that a revision does not require (extensions, drafts) are run and do not count.
  *
- * The programs are installed from the lock file beside this one into the cache, once, about 150 MB. Ends only what it started.
+ * The programs are installed from the lock file beside this one into the cache, once, about 150 MB. Ends only processes it started.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
@@ -24,7 +24,7 @@ const HERE = import.meta.dirname;
 const LCM = join(HERE, "../../cli/bin/lcm.js");
 const TOKEN = "a-token-for-the-suite";
 const REVISIONS = ["2025-11-25", "2026-07-28"];
-/** Scenarios that ask for no fixture, and so can be asked of the product. */
+/** Scenarios that need no fixture, and so also run against the product. */
 const PLAIN: Readonly<Record<string, readonly string[]>> = {
   "2025-11-25": [
     "server-initialize",
@@ -46,7 +46,7 @@ const PLAIN: Readonly<Record<string, readonly string[]>> = {
     "http-header-validation",
   ],
 };
-/** What the inspector asks. For tools it also looks for schemas that some client cannot read. */
+/** The inspector's requests. For tools it also checks for schemas that some client cannot read. */
 const QUESTIONS = [
   ["tools/list", "--strict"],
   ["resources/list"],
@@ -93,7 +93,7 @@ async function ensureTools(): Promise<string> {
   return join(target, "node_modules", "@modelcontextprotocol");
 }
 
-/** The server behind a proxy that has the token: the suite cannot be told one. */
+/** The server behind a proxy that adds the token: the suite has no option for one. */
 async function withServer(factory: McpServerFactory, work: (url: string) => Promise<void>): Promise<void> {
   const server = await startHttp(factory, { port: 0, token: TOKEN, onProblem: () => undefined });
   const proxy = await startLoopback(forwardTo(server.url));
@@ -145,7 +145,7 @@ function inspectorProgram(): string {
   return join("inspector", bin["mcp-inspector"] ?? "");
 }
 
-/** Not synchronously: the server that is asked lives in this process. */
+/** Asynchronous: the server under test runs in this process. */
 async function run(program: string, args: readonly string[]): Promise<{ status: number; output: string }> {
   const child = spawn(process.execPath, [join(tools, program), ...args], {
     cwd: folder,

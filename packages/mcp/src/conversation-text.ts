@@ -1,4 +1,4 @@
-/** Conversations in words: what one began with, what was asked and answered last, and its messages page by page. */
+/** Conversations as text: how one began, its last question and answer, and its messages page by page. */
 import { formatMessageId } from "@lossless/core";
 import type {
   ConversationRow,
@@ -9,19 +9,19 @@ import type {
   OriginFilter,
 } from "@lossless/core";
 
-/** As much of a message as a list shows. */
+/** The part of a message that a list shows. */
 const CLIP_CHARS = 300;
 const TITLE_CHARS = 80;
-/** How far a list looks for words: a turn of an agent can have some dozens of tool rows. */
+/** How many rows a list searches for text: an agent's turn can have dozens of tool rows. */
 const LOOK_ROWS = 200;
-/** Conversations are counted in thousands; their rows are small and read at once. */
+/** There are at most thousands of conversations; their rows are small and read at once. */
 const LIST_ROWS = 10_000;
 
 export interface Scope {
   readonly owner?: string | undefined;
 }
 
-/** Which conversations a list shows. */
+/** The conversations that a list shows. */
 type Chosen = Scope & OriginFilter;
 
 export interface Said {
@@ -42,7 +42,7 @@ export interface RecentConversation extends Origin {
   readonly lastAnswer: Said | null;
 }
 
-/** All conversations that may be read, the one with the latest message first. */
+/** All readable conversations, the one with the latest message first. */
 export async function listByLatest(engine: Engine, scope: Chosen): Promise<ConversationRow[]> {
   const rows: ConversationRow[] = [];
   let after: string | null = null;
@@ -81,7 +81,7 @@ export async function outlineConversation(
   };
 }
 
-/** What lists call it. */
+/** Its title in lists. */
 export async function readTitle(
   engine: Engine,
   scope: Scope,
@@ -96,7 +96,7 @@ export interface ConversationPage {
   readonly next: string | null;
 }
 
-/** Messages word for word, from where the page before ended. Null: no such conversation, or one of somebody else. */
+/** Messages word for word, from the end of the previous page. Null: no such conversation, or one of another owner. */
 export async function readPage(
   engine: Engine,
   scope: Scope,
@@ -122,7 +122,7 @@ async function listShown(engine: Engine, scope: Scope, conversationId: number): 
   return page.items.filter(({ hidden }) => hidden.length === 0);
 }
 
-/** The first of the rows in which somebody of this role says something in words. */
+/** The first row in which this role says something in words. */
 async function findSaid(
   engine: Engine,
   scope: Scope,

@@ -1,5 +1,5 @@
 /**
- * The server over HTTP, for hosts that connect to an address. Only this machine can reach it, and only with the token: whoever has it may
+ * The server over HTTP, for hosts that connect to an address. Only this machine can reach it, and only with the token: anyone who has it can
  * read the archive. Host and Origin are checked, so that no page of another site gets an answer.
  */
 import { isSameSecret, listenOnLoopback, LOOPBACK } from "@lossless/core/doors";
@@ -14,16 +14,16 @@ import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 const PATH = "/mcp";
-/** What to do about a port that is taken. */
+/** The hint for a port that is in use. */
 const PORT_HINT = "choose another with --http, or 0 for any that is free";
-/** No request of ours comes near: the longest part of one is a search pattern. */
+/** Far above any request of ours: the longest part of one is a search pattern. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 export interface HttpOptions {
-  /** 0 takes any that is free. */
+  /** 0: any free port. */
   readonly port: number;
   readonly token: string;
-  /** Told of what cannot be answered. */
+  /** Called for requests that cannot be answered. */
   readonly onProblem: (message: string) => void;
 }
 
@@ -57,13 +57,13 @@ export async function startHttp(factory: McpServerFactory, options: HttpOptions)
   };
 }
 
-/** Answers a request that may not pass, and says whether it may. */
+/** Answers a request that is not allowed, and returns whether it is. */
 function makeGate(token: string): (request: IncomingMessage, response: ServerResponse) => boolean {
   const isOurHost = localhostHostValidation();
   const isOurOrigin = localhostOriginValidation();
   return (request, response) => {
     if (!isOurHost(request, response) || !isOurOrigin(request, response)) return false;
-    // A path can be no address at all: `//`.
+    // A path may not be parseable as an address: `//`.
     if (URL.parse(request.url ?? "/", `http://${LOOPBACK}`)?.pathname !== PATH)
       return refuse(response, 404, `Nothing is here; the server answers on ${PATH}.`);
     const [, given = ""] = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "") ?? [];

@@ -1,10 +1,10 @@
-/** Prompts that a person can choose in the host: short texts that send the agent to the tools. */
+/** Prompts that a user can choose in the host: short texts that point the agent to the tools. */
 
 export interface McpPrompt {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  /** The one thing to fill in, if there is one. */
+  /** The only argument, if there is one. */
   readonly argument?: { readonly name: string; readonly description: string };
   write(value: string): string;
 }

@@ -1,21 +1,21 @@
 /**
- * What a call reads from: the archive, opened when the first call needs it, for one owner. The server can be started before there is an
- * archive; until then every call says so, and the first one after it was made finds it.
+ * The archive that calls read, opened when the first call needs it, for one owner. The server can be started before there is an archive; until
+ * then every call reports that, and the first one after its creation finds it.
  */
 import type { Engine } from "@lossless/core";
 
 export interface ArchiveReader {
-  /** The archive; opened once, and tried again after a failure. */
+  /** The archive; opened once, retried after a failure. */
   engine(): Promise<Engine>;
-  /** Whose conversations may be read; undefined for all. Never taken from a request. */
+  /** The owner whose conversations may be read; undefined for all. Never taken from a request. */
   readonly owner: string | undefined;
-  /** The project it was started in: what happened lately there is told first. */
+  /** The project it was started in: its recent events are listed first. */
   readonly project?: string | undefined;
-  /** How times are written. */
+  /** The time zone for displayed times. */
   readonly timeZone: string;
 }
 
-/** An archive that is opened when it is first asked for. */
+/** An archive that is opened on first use. */
 export function openOnDemand(open: () => Promise<Engine>): {
   engine(): Promise<Engine>;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-/** `lcm_recent`: what happened lately, so that an agent can go on where the last session ended without knowing what to search for. */
+/** `lcm_recent`: recent conversations, so that an agent can continue where the last session ended without knowing what to search for. */
 import { EngineError, formatTime, ORIGIN_PROPERTIES, readParams } from "@lossless/core";
 import type { ConversationRow, OriginFilter, ToolResult } from "@lossless/core";
 import { latestOf, listByLatest, outlineConversation } from "./conversation-text.ts";
@@ -44,7 +44,7 @@ export const recentTool: McpTool = {
   },
 };
 
-/** Those of the project that the server was started in, unless others are asked for or nothing happened there yet. */
+/** Conversations of the project that the server was started in, unless others are requested or there are none yet. */
 async function listChosen(
   { engine, owner, project: here }: CallContext,
   { project, agent, exceptSession, allProjects = false }: Params,
@@ -58,7 +58,7 @@ async function listChosen(
 
 const cursorOf = (row: ConversationRow): string => `${latestOf(row)}.${row.conversationId}`;
 
-/** Those that are new enough, and behind the cursor. */
+/** Conversations that are new enough, and after the cursor. */
 function wanted(since: string | undefined, after: string | undefined): (row: ConversationRow) => boolean {
   const from = since === undefined ? -Infinity : readTime(since);
   const [time, id] = after === undefined ? [Infinity, Infinity] : readCursor(after);

@@ -1,6 +1,6 @@
 /**
- * What is stored, by address: `lcm://conversation/3`, `lcm://summary/sum_…`, `lcm://message/msg_…`, `lcm://file/file_…`. Long ones come in
- * pages: the end of a page names the address of the next. What belongs to somebody else is not there.
+ * Stored data by address: `lcm://conversation/3`, `lcm://summary/sum_…`, `lcm://message/msg_…`, `lcm://file/file_…`. Long ones come in pages:
+ * the end of a page names the address of the next. Data of other owners is not found.
  */
 import { describeTool, EngineError, formatTime, isFileId, isSummaryId, parseMessageId } from "@lossless/core";
 import type { Engine, SummaryRow } from "@lossless/core";
@@ -14,7 +14,7 @@ const KINDS = ["conversation", "summary", "message", "file"] as const;
 type Kind = (typeof KINDS)[number];
 
 const PAGE = 50;
-/** The most values a completion may carry. */
+/** The maximum number of completion values. */
 const MAX_COMPLETIONS = 100;
 /** Conversations whose summaries and files are offered for completion: the latest ones. */
 const COMPLETED_CONVERSATIONS = 5;
@@ -37,7 +37,7 @@ function template(kind: Kind, title: string, description: string): Template {
   return { kind, uriTemplate: `${SCHEME}//${kind}/{id}{?after}`, title, description };
 }
 
-/** Conversations, the one with the latest message first. The cursor is how many were listed. */
+/** Conversations, the one with the latest message first. The cursor is the number already listed. */
 export async function listResources(
   reader: ArchiveReader,
   cursor: string | undefined,
@@ -91,7 +91,7 @@ async function readConversation(
 ): Promise<string> {
   const page = await readPage(engine, { owner: reader.owner }, Number(id), after);
   if (page === null) throw new ResourceNotFoundError(uri);
-  // A host's housekeeping has no words; what it holds is opened by its id.
+  // A host's housekeeping has no text; its content is opened by its id.
   const blocks = page.messages
     .filter(({ text }) => text.trim() !== "")
     .map(
@@ -108,7 +108,7 @@ interface Address {
   readonly after: string | undefined;
 }
 
-/** Reads an address strictly: one that names nothing of ours is not found rather than guessed. */
+/** Parses an address strictly: an unknown one is not found rather than guessed. */
 function parseUri(uri: string): Address {
   const url = URL.canParse(uri) ? new URL(uri) : null;
   const kind = KINDS.find((name) => url?.protocol === SCHEME && url.hostname === name);

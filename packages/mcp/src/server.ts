@@ -1,6 +1,6 @@
 /**
- * The server of one connection or one request: tools, resources and prompts over an archive that outlives it. Schemas, texts and the
- * archive are made once, outside; a server is made for every HTTP request and must cost little.
+ * The server of one connection or one request: tools, resources and prompts over an archive that outlives it. Schemas, texts and the archive are
+ * created once, outside; a server is created for every HTTP request and must be cheap.
  */
 import { EngineError, hintFor, TOOL_WORDS } from "@lossless/core";
 import { McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from "@modelcontextprotocol/server";
@@ -17,17 +17,17 @@ import { completeId, listResources, readResource, TEMPLATES } from "./resources.
 import { MCP_TOOLS } from "./tools.ts";
 import type { McpTool } from "./tools.ts";
 
-/** Hosts put it before the names of tools: the tools begin with `lcm_`, so this must not. */
+/** Hosts use it as a prefix for tool names: the tools begin with `lcm_`, so this must not. */
 export const SERVER_NAME = "lossless";
 
-/** Nobody is told of changes: tools and prompts never change, and new conversations show when the list is asked for. */
+/** No change notifications: tools and prompts never change, and new conversations show when the list is requested. */
 const CAPABILITIES = {
   tools: { listChanged: false },
   resources: { listChanged: false },
   prompts: { listChanged: false },
 };
 
-/** Only reads, and only what is on this machine. */
+/** Reads only, and only data on this machine. */
 const ANNOTATIONS = {
   readOnlyHint: true,
   destructiveHint: false,
@@ -36,12 +36,12 @@ const ANNOTATIONS = {
 };
 
 /**
- * Claude Code keeps tools out of the prompt until they are looked for, but for those marked like this: the way in. The others are marked too,
- * since an entry that has Claude Code wait for the server (`alwaysLoad`, which setup writes) would load them all.
+ * Claude Code keeps tools out of the prompt until they are searched for, except for those marked like this: the entry points. The others are
+ * marked too, since an entry that makes Claude Code wait for the server (`alwaysLoad`, which setup writes) would load them all.
  */
 const ALWAYS_LOADED: ReadonlySet<string> = new Set(["lcm_grep", "lcm_describe", "lcm_recent"]);
 
-/** How often a call that takes long says that it goes on. */
+/** How often a long call reports progress. */
 const PROGRESS_MS = 1000;
 
 const INSTRUCTIONS = [
@@ -108,14 +108,14 @@ async function callTool(
   }
 }
 
-/** What went wrong, and what to do instead, for a model to read. */
+/** The error and what to do instead, for a model to read. */
 function explain(error: unknown): string {
   if (!(error instanceof EngineError)) return `cannot answer: ${String(error)}`;
   const hint = hintFor(error, TOOL_WORDS);
   return hint === undefined ? error.message : `${error.message} (${hint})`;
 }
 
-/** Tells a client that asked for it that the call goes on: how long it has taken, since nobody knows how long it will. */
+/** Reports progress to a client that requested it: the elapsed time, since the total is unknown. */
 async function withProgress<T>(
   { mcpReq }: ServerContext,
   message: string,
@@ -148,8 +148,8 @@ function addPrompts(server: McpServer): void {
 }
 
 /**
- * Templates and completion come from the SDK. Listing and reading do not: its list has no pages, and it takes an address with an optional
- * part only when that part is there.
+ * Templates and completion come from the SDK. Listing and reading do not: its list has no pages, and it accepts an address with an optional part
+ * only if that part is present.
  */
 function addResources(server: McpServer, reader: ArchiveReader): void {
   const mimeType = "text/plain";
@@ -167,7 +167,7 @@ function addResources(server: McpServer, reader: ArchiveReader): void {
   server.server.setRequestHandler("resources/read", ({ params }) => read(params.uri));
 }
 
-/** Outside of tools an error is one of the protocol; what the caller can mend is told apart from what it cannot. */
+/** Outside of tools an error is a protocol error; errors that the caller can fix are distinguished from others. */
 async function asRequest<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -181,7 +181,7 @@ async function asRequest<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A JSON Schema for the list of tools. Arguments are checked by the tools themselves, whose errors teach and who forgive a null. */
+/** A JSON Schema for the list of tools. The tools themselves check arguments: their errors are instructive, and they accept a null. */
 function describeSchema(schema: object): StandardSchemaWithJSON<unknown, unknown> {
   const json = (): Record<string, unknown> => schema as Record<string, unknown>;
   return {

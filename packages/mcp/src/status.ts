@@ -1,4 +1,4 @@
-/** `lcm_status`: whether there is something to find, and whether the archive is sound. */
+/** `lcm_status`: whether there is anything to find, and whether the archive is sound. */
 import { formatTime, readParams } from "@lossless/core";
 import type { StatusResult } from "@lossless/core";
 import type { McpTool } from "./tools.ts";
@@ -15,7 +15,7 @@ export const statusTool: McpTool = {
   },
 };
 
-/** Without the path of the database: it is not the model's business where the user's files are. */
+/** Without the path of the database: the model does not need to know where the user's files are. */
 function pick(status: StatusResult): object {
   const { conversations, messages, summaries, largeFiles, tokens, lastMessageAt, index } = status;
   return { conversations, messages, summaries, largeFiles, tokens, lastMessageAt, index };

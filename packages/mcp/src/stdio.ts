@@ -1,13 +1,13 @@
 /**
- * The server on stdin and stdout, for hosts that start it themselves. It ends when the host closes stdin. No line ends it: one that is no
- * message is not answered, and one that is longer than any message is dropped before it can fill the memory.
+ * The server on stdin and stdout, for hosts that start it themselves. It ends when the host closes stdin. No line ends it: a line that is not a
+ * message gets no answer, and one that is longer than any message is dropped before it can fill the memory.
  */
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { Transform } from "node:stream";
 import type { Readable, Writable } from "node:stream";
 
-/** No request of ours comes near: the longest part of one is a search pattern. */
+/** Far above any request of ours: the longest part of one is a search pattern. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 const NEWLINE = 10;
@@ -15,7 +15,7 @@ const NEWLINE = 10;
 export interface StdioOptions {
   readonly input: Readable;
   readonly output: Writable;
-  /** Told of what cannot be answered. */
+  /** Called for lines that cannot be answered. */
   readonly onProblem: (message: string) => void;
 }
 
@@ -36,7 +36,7 @@ export function runStdio(
   });
 }
 
-/** Passes lines on as they come, except for those that do not end within the limit. */
+/** Passes lines on, except for those that do not end within the limit. */
 export class DropLongLines extends Transform {
   readonly #limit: number;
   readonly #onDrop: () => void;

@@ -1,13 +1,13 @@
 /**
- * The tools of the server. Four are the engine's own, told for a caller who has no session here: they look in all conversations of the
- * owner. `lcm_recent` and `lcm_status` exist here only. All of them read and change nothing.
+ * The tools of the server. Four are the engine's own, described for a caller without a session: they search all conversations of the owner.
+ * `lcm_recent` and `lcm_status` exist only here. All are read-only.
  */
 import { describeTool, expandQueryTool, expandTool, grepTool, readParams } from "@lossless/core";
 import type { Engine, ToolContext, ToolDefinition, ToolResult, ToolSchema } from "@lossless/core";
 import { recentTool } from "./recent.ts";
 import { statusTool } from "./status.ts";
 
-/** A call as a tool gets it. */
+/** The context of a tool call. */
 export type CallContext = Extract<ToolContext, { readonly owner: string | undefined }> & {
   readonly engine: Engine;
   readonly project?: string | undefined;
@@ -46,7 +46,7 @@ export const MCP_TOOLS: readonly McpTool[] = [
   statusTool,
 ];
 
-/** Without a session, all conversations of the owner are the default, and a switch for that has no meaning. */
+/** Without a session, all conversations of the owner are the default, and an option for that is meaningless. */
 function tellForOwner(tool: ToolDefinition, title: string, description: string): McpTool {
   const { allConversations: _, ...properties } = tool.parameters.properties;
   const { name } = tool;
