@@ -1,6 +1,6 @@
 /**
- * An answer while it arrives. A dialect feeds it from events or from one whole body; what counts at the end is the text without reasoning,
- * the usage, and whether the provider said that it was done.
+ * An answer while it arrives. A dialect feeds it from events or from one complete body; the result is the text without reasoning, the usage, and
+ * whether the provider reported the end.
  */
 import type { Failure } from "./failures.ts";
 
@@ -9,9 +9,9 @@ export class Answer {
   model: string | null = null;
   inputTokens: number | null = null;
   outputTokens: number | null = null;
-  /** The provider said that nothing more follows for the text. */
+  /** The provider reported the end of the text. */
   isFinished = false;
-  /** Nothing at all follows. */
+  /** Nothing more follows. */
   isDone = false;
   failure: Failure | null = null;
 

@@ -5,7 +5,7 @@ import type { Dialect } from "./dialect.ts";
 import { classifyStreamError, makeFailure, readProviderError } from "./failures.ts";
 
 export const anthropic: Dialect = {
-  // Some give the address with the version, some without.
+  // Some configure the address with the version, some without.
   locate: ({ baseUrl }) => `${baseUrl.replace(/\/v1$/, "")}/v1/messages`,
 
   authorize: ({ apiKey }) => ({
@@ -58,7 +58,7 @@ function takeMessage(answer: Answer, message: unknown): void {
   takeUsage(answer, message["usage"]);
 }
 
-/** Thinking and signatures come as other kinds of deltas. */
+/** Thinking and signatures are other kinds of deltas. */
 function takeDelta(answer: Answer, delta: unknown): void {
   if (isObject(delta) && delta["type"] === "text_delta") answer.addText(delta["text"]);
 }

@@ -1,12 +1,12 @@
-/** What differs between the two ways providers are spoken to. Everything else (sending, reading, cancelling) is shared. */
+/** The differences between the two provider APIs. Everything else (sending, reading, cancelling) is shared. */
 import type { CompleteRequest } from "@lossless/core";
 import type { Answer } from "./answer.ts";
 
-/** Where a provider is and how it knows us. */
+/** A provider's address and our credentials for it. */
 export interface Endpoint {
   readonly provider: string;
   readonly api: "anthropic" | "openai";
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly apiKey: string | null;
   readonly headers: Readonly<Record<string, string>>;
@@ -20,6 +20,6 @@ export interface Dialect {
   buildBody(endpoint: Endpoint, model: string, request: CompleteRequest): RequestBody;
   /** One event of a stream, already parsed. */
   takeEvent(answer: Answer, event: Record<string, unknown>): void;
-  /** The whole answer of a server that does not stream. */
+  /** The complete answer of a server that does not stream. */
   takeWhole(answer: Answer, body: Record<string, unknown>): void;
 }

@@ -1,6 +1,6 @@
 /**
- * Finds where a provider is and with which key, for use outside a host. Order: the environment, then a custom provider of OpenClaw. Our own
- * settings name models and never hold keys. Host files are read and never written; a file we cannot read is passed over.
+ * Finds the address and key of a provider, for use outside a host. Order: the environment, then a custom provider of OpenClaw. Our own settings
+ * name models and never hold keys. Host files are read and never written; an unreadable file is skipped.
  */
 import type { ModelRef } from "@lossless/core";
 import { isObject } from "@lossless/core/doors";
@@ -25,7 +25,7 @@ export async function findEndpoint(ref: ModelRef, locations: EndpointLocations):
   return makeFailure("denied", `the address of the provider ${provider} is not a URL`);
 }
 
-/** A model without a provider goes where its name says, or to the endpoint that was configured. */
+/** Guesses the provider of a model from its name, or uses the configured endpoint. */
 function guessProvider(model: string, env: Environment): string {
   if (model.startsWith("claude")) return "anthropic";
   const hasOpenAi = read(env, "OPENAI_API_KEY") !== null || read(env, "OPENAI_BASE_URL") !== null;
@@ -58,7 +58,7 @@ function findInEnvironment(provider: string, env: Environment): Endpoint | null 
 
 const OLLAMA_PORT = "11434";
 
-/** Ollama's variable also says where its server listens, so it may be a bare address or a wildcard. */
+/** Ollama's variable also configures where its server listens, so it may be a bare address or a wildcard. */
 function findOllama(env: Environment): Endpoint | null {
   const host = read(env, "OLLAMA_HOST");
   if (host === null) return null;
@@ -87,7 +87,7 @@ const withVersion = (url: string): string => (url.endsWith("/v1") ? url : `${url
 
 // ---- the host's files
 
-/** The host's own way of speaking, and ours that fits it. */
+/** Maps the host's API names to ours. */
 const APIS: Readonly<Record<string, Endpoint["api"]>> = {
   "openai-completions": "openai",
   "openai-chat": "openai",
@@ -104,7 +104,7 @@ async function findInHostFiles(
     const entry = findProvider(await readJson(join(stateDir, file)), provider);
     if (entry !== null) return toEndpoint(provider, entry, env);
   }
-  // Ollama runs where it always runs, unless somebody said otherwise.
+  // Ollama's default address, unless configured otherwise.
   return provider === "ollama" ? ollamaAt("127.0.0.1") : null;
 }
 
@@ -112,12 +112,12 @@ async function readJson(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, "utf8")) as unknown;
   } catch {
-    // Absent, not ours to read, or in the host's wider syntax: then it names no provider for us.
+    // Missing, not readable, or in the host's wider syntax: treat it as naming no provider.
     return null;
   }
 }
 
-/** `models.providers.<id>` in the host's config, `providers.<id>` in a file of models alone. */
+/** `models.providers.<id>` in the host's config, `providers.<id>` in a file with only models. */
 function findProvider(root: unknown, provider: string): Record<string, unknown> | null {
   if (!isObject(root)) return null;
   const models = isObject(root["models"]) ? root["models"] : root;
@@ -145,7 +145,7 @@ function toEndpoint(provider: string, entry: Record<string, unknown>, env: Envir
   };
 }
 
-/** A key as the host writes it: itself, the name of a variable, `${NAME}`, or a reference to the environment. */
+/** A key in the host's notation: the key itself, the name of a variable, `${NAME}`, or a reference to the environment. */
 function resolveSecret(value: unknown, env: Environment): string | null {
   if (isObject(value)) {
     return value["source"] === "env" && typeof value["id"] === "string" ? read(env, value["id"]) : null;

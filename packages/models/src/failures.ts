@@ -1,6 +1,6 @@
 /**
- * What a provider's refusal means for the caller. Providers agree on status numbers only in part, so the text of the error decides where a
- * number is used for two things. Keys never pass: what a provider says about a wrong key is dropped, the rest is cleaned.
+ * What a provider's refusal means for the caller. Providers agree only partly on status codes, so the error text decides where a code has two
+ * meanings. Keys never leak: a provider's text about a wrong key is dropped, the rest is cleaned.
  */
 import type { CompleteResult } from "@lossless/core";
 import { isObject } from "@lossless/core/doors";
@@ -12,7 +12,7 @@ export function makeFailure(failure: CompleteFailureKind, message: string, retry
   return { kind: "failure", failure, message, retryAfterMs };
 }
 
-/** What the body of an error says, in either dialect. */
+/** The content of an error body, in either dialect. */
 export interface ProviderError {
   readonly type: string;
   readonly message: string;
@@ -28,7 +28,7 @@ export function readProviderError(body: unknown): ProviderError {
 
 const OVERFLOW =
   /context[_ ]?(?:length|window|size)|prompt is too long|input is too long|too many (?:input )?tokens|maximum (?:context|input|prompt)|request too large|request_too_large/i;
-/** Nobody's quota comes back within minutes. */
+/** A quota is not restored within minutes. */
 const NO_MONEY = /insufficient_quota|billing|credit balance/i;
 
 export function classifyStatus(status: number, error: ProviderError): CompleteFailureKind {
@@ -54,9 +54,9 @@ export function classifyStreamError(error: ProviderError): CompleteFailureKind {
 }
 
 const MAX_MESSAGE_CHARS = 300;
-/** Shorter values of headers are words, not secrets. */
+/** Shorter header values are words, not secrets. */
 const MIN_SECRET_CHARS = 6;
-/** Things that look like a key, whoever's it is. */
+/** Text that looks like a key of any provider. */
 const KEY_SHAPES = /\b(?:sk|pk|key|api|bearer|token)[-_ ][\w.*-]{8,}/gi;
 
 /** One short line without secrets. */

@@ -1,4 +1,4 @@
-/** Models over the network: whom to ask and how, for summaries and for vectors. */
+/** Models over the network, for summaries and for vectors. */
 export { findEndpoint } from "./endpoints.ts";
 export { openComplete } from "./open-complete.ts";
 export { openEmbed } from "./open-embed.ts";

@@ -1,10 +1,10 @@
 /**
- * Vectors by a model on this machine, without a server. The user names a folder with installed packages, the package that loads models and the package or name of
- * the model; none of them is a dependency, and nothing is downloaded: what is not in the folder is an error. The model runs in a thread of its own,
- * because its arithmetic would hold up the caller's.
+ * Vectors by a model on this machine, without a server. The user names a folder with installed packages, the package that loads models and the
+ * package or name of the model; none of them is a dependency, and nothing is downloaded: a package missing from the folder is an error. The
+ * model runs in its own thread, because its computation would block the caller's.
  *
- * A loader is a package that exports `createEmbedder({ folder, model })`, which gives a function from texts to vectors; or one that works as
- * `@energetic-ai/embeddings` does, with `initModel(modelSource)` and a model package that exports `modelSource`.
+ * A loader is a package that exports `createEmbedder({ folder, model })`, which returns a function from texts to vectors; or one that works like
+ * `@energetic-ai/embeddings`, with `initModel(modelSource)` and a model package that exports `modelSource`.
  */
 import { Worker } from "node:worker_threads";
 import type { Embed, EmbedResult } from "@lossless/core";
@@ -28,7 +28,7 @@ export function openLocalEmbed(model: LocalModel): Embed {
   };
 }
 
-/** One thread with a loaded model. It does not keep the process alive while it has nothing to do. */
+/** One thread with a loaded model. It does not keep the process alive while idle. */
 class ModelThread {
   readonly #worker: Worker;
   readonly #name: string;
@@ -74,14 +74,14 @@ class ModelThread {
         : {
             kind: "vectors",
             vectors: answer.vectors.map((vector) => Float32Array.from(vector)),
-            // It costs nothing, so it takes nothing of the tokens of a day.
+            // It is free, so it does not count towards the daily tokens.
             usage: { inputTokens: 0 },
           },
     );
   }
 }
 
-/** What runs in the thread. Its text is handed over, so that it works from source and bundled alike: it uses nothing from around it. */
+/** The code of the thread. It is passed as text, so that it works from source and bundled alike: it must not use anything outside itself. */
 function serve(): void {
   type Texts = readonly string[];
   type Vectors = readonly (readonly number[])[];
@@ -102,7 +102,7 @@ function serve(): void {
     if (found.initModel === undefined)
       throw new Error(`${loader} exports neither createEmbedder nor initModel`);
     const { modelSource } = require(model) as { modelSource?: unknown };
-    // Without a source of its own, the loader would download a model.
+    // Without its own source, the loader would download a model.
     if (typeof modelSource !== "function") throw new Error(`${model} exports no modelSource`);
     const loaded = await found.initModel(modelSource);
     return (texts) => loaded.embed(texts);

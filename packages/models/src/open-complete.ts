@@ -1,6 +1,6 @@
 /**
- * The port to a model for programs that run outside a host: plain HTTP to Anthropic, OpenAI, or anything that speaks like them. A model
- * must be named in the settings; a key lying in the environment alone sends nobody's conversation anywhere.
+ * The port to a model for programs that run outside a host: plain HTTP to Anthropic, OpenAI, or any compatible server. The settings must name a
+ * model; a key in the environment alone never sends a conversation anywhere.
  */
 import { listCandidates, parseModelRef } from "@lossless/core";
 import type { Complete, CompleteRequest, CompleteResult, ModelRef, Settings } from "@lossless/core";
@@ -25,13 +25,13 @@ export interface OpenCompleteOptions {
   >;
   readonly env: Environment;
   readonly stateDir: string;
-  /** Longest silence of a stream that has begun. */
+  /** The longest pause within a stream. */
   readonly stallMs?: number;
 }
 
-/** Thinking models pause for long between two events; a broken line pauses for ever. */
+/** Thinking models pause for long between two events; a broken connection never resumes. */
 const DEFAULT_STALL_MS = 45_000;
-/** A model that refuses more parameters than this is not going to answer. */
+/** A model that rejects more parameters than this is not going to answer. */
 const MAX_CORRECTIONS = 4;
 
 const DIALECTS: Readonly<Record<Endpoint["api"], Dialect>> = { anthropic, openai };
@@ -59,7 +59,7 @@ export function openComplete(options: OpenCompleteOptions): Complete | null {
   };
 }
 
-/** What a request without a model means: the first that is named for anything. */
+/** The model of a request that names none: the first one configured for any purpose. */
 function findDefaultModel(settings: OpenCompleteOptions["settings"]): ModelRef | null {
   return (
     listCandidates(settings)[0] ??
@@ -73,7 +73,7 @@ interface CallPlan {
   readonly endpoint: Endpoint;
   readonly model: string;
   readonly request: CompleteRequest;
-  /** Grows with every refusal that taught something. */
+  /** Grows with every rejection that named a parameter. */
   readonly quirks: Quirk[];
   readonly stallMs: number;
 }

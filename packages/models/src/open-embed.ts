@@ -1,6 +1,7 @@
 /**
- * The port to a model that makes vectors, for programs that run outside a host: plain HTTP to Ollama, or to anything that speaks like
- * OpenAI; or a model on this machine (`local-embed.ts`). Both the address and the model must be named in the settings; nothing is sent anywhere before. A key goes only where it belongs.
+ * The port to a model that makes vectors, for programs that run outside a host: plain HTTP to Ollama, or to an OpenAI-compatible server; or a
+ * model on this machine (`local-embed.ts`). The settings must name both the address and the model; otherwise nothing is sent anywhere. A key is
+ * sent only to its own provider.
  */
 import type { Embed, EmbedRequest, EmbedResult, Settings } from "@lossless/core";
 import { given, isObject } from "@lossless/core/doors";
@@ -14,7 +15,7 @@ import { explainOutcome, send } from "./send.ts";
 export interface OpenEmbedOptions {
   readonly settings: Pick<Settings, "embedding">;
   readonly env: Environment;
-  /** Longest silence of an answer that has begun, and before it begins. */
+  /** The longest pause within an answer, and before it begins. */
   readonly stallMs?: number;
 }
 
@@ -22,13 +23,13 @@ export interface OpenEmbedOptions {
 const DEFAULT_STALL_MS = 110_000;
 const OLLAMA_PORT = "11434";
 
-/** What some models were taught to find before a text, by the names they go by. */
+/** Prefixes that some models were trained with, by model name. */
 const PREFIXES: readonly { readonly model: RegExp; readonly message: string; readonly question: string }[] = [
   { model: /nomic-embed-text/i, message: "search_document: ", question: "search_query: " },
   { model: /(?:^|[/-])e5-(?!mistral)/i, message: "passage: ", question: "query: " },
 ];
 
-/** Null when the settings name no model, or no place of it: an address, or a folder and a loader. */
+/** Null when the settings name no model, or no location: an address, or a folder and a loader. */
 export function openEmbed({ settings, env, stallMs }: OpenEmbedOptions): Embed | null {
   const { baseUrl, model, folder, loader } = settings.embedding;
   if (model === null) return null;
@@ -40,7 +41,7 @@ export function openEmbed({ settings, env, stallMs }: OpenEmbedOptions): Embed |
     embed({ speech, endpoint, stallMs: stallMs ?? DEFAULT_STALL_MS }, request, signal);
 }
 
-/** How a server is spoken to: where, and what comes back. */
+/** The API of a server: its path and its result. */
 interface Speech {
   readonly keyVariable: string | null;
   locate(url: URL): string;
@@ -70,14 +71,14 @@ const OPENAI: Speech = {
   readTokens: (body) => (isObject(body["usage"]) ? sumCounts(body["usage"]["prompt_tokens"]) : null),
 };
 
-/** Ollama's own way is recognised by its path, or by its port when there is no path. */
+/** Ollama's own API is recognised by its path, or by its port if there is no path. */
 function chooseSpeech(baseUrl: string): Speech {
   const url = new URL(baseUrl);
   const path = trimSlash(url.pathname);
   return /\/api(?:\/embed)?$/.test(path) || (path === "" && url.port === OLLAMA_PORT) ? OLLAMA : OPENAI;
 }
 
-/** The key that was set for this purpose; else the provider's own, and only at the provider's own address. */
+/** The key configured for this purpose; else the provider's own, and only at the provider's own address. */
 function findEndpoint(baseUrl: string, speech: Speech, env: Environment): Endpoint {
   const url = new URL(baseUrl);
   const isOpenAi = url.hostname === "api.openai.com";
@@ -120,7 +121,7 @@ async function embed(plan: CallPlan, request: EmbedRequest, signal: AbortSignal)
     : { kind: "vectors", vectors, usage: { inputTokens: speech.readTokens(reading.body) } };
 }
 
-/** Takes the whole body; vectors are never streamed. */
+/** Reads the complete body; vectors are never streamed. */
 class EmbeddingReading implements Pick<Dialect, "takeEvent" | "takeWhole"> {
   body: Record<string, unknown> = {};
 
@@ -135,7 +136,7 @@ class EmbeddingReading implements Pick<Dialect, "takeEvent" | "takeWhole"> {
   }
 }
 
-/** Servers may answer in any order; the index says which text a vector belongs to. */
+/** Servers may answer in any order; the index names the text of a vector. */
 function readIndexed(body: Record<string, unknown>): unknown {
   const data = body["data"];
   if (!Array.isArray(data) || !data.every(isObject)) return null;

@@ -1,10 +1,10 @@
-/** OpenAI's chat completions, which nearly every other server speaks too: Ollama, vLLM, LM Studio, routers. */
+/** OpenAI's chat completions, which nearly every other server also implements: Ollama, vLLM, LM Studio, routers. */
 import { isObject } from "@lossless/core/doors";
 import { type Answer, sumCounts } from "./answer.ts";
 import type { Dialect, Endpoint } from "./dialect.ts";
 import { classifyStreamError, makeFailure, readProviderError } from "./failures.ts";
 
-/** Models that think before they answer, and longer than a summary needs unless they are told. */
+/** Models that think before they answer, and longer than a summary needs unless limited. */
 const THINKING_MODEL = /^(?:o\d|gpt-5)/;
 
 export const openai: Dialect = {
@@ -50,7 +50,7 @@ export const openai: Dialect = {
   },
 };
 
-/** Only there is the older name of the limit refused by some models; elsewhere only the older one is understood by all. */
+/** Only OpenAI has models that reject the older name of the limit; elsewhere only the older name works everywhere. */
 function isOpenAi(endpoint: Endpoint): boolean {
   return new URL(endpoint.baseUrl).hostname.endsWith("openai.com");
 }

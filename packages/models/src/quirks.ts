@@ -1,16 +1,16 @@
 /**
- * Parameters that some models refuse. Which model takes what changes too often for a table, but a refusal names the parameter; so the
- * request is changed as the refusal says and sent again, and the lesson is kept for the next call to that model.
+ * Parameters that some models refuse. Support changes too often for a table, but a refusal names the parameter; so the request is changed
+ * accordingly and sent again, and the change is remembered for the next call to that model.
  */
 import type { RequestBody } from "./dialect.ts";
 
 export type Quirk = (body: RequestBody) => RequestBody;
 
-/** Parameters without which an answer is still an answer. */
+/** Parameters that an answer does not depend on. */
 const DISPENSABLE = ["temperature", "reasoning_effort", "stream_options"];
 const LIMITS = ["max_tokens", "max_completion_tokens"] as const;
 
-/** How to change the body after this refusal; null when it says nothing we can act on. */
+/** How to change the body after this refusal; null when it does not name anything we can change. */
 export function learnQuirk(body: RequestBody, refusal: string): Quirk | null {
   const dispensable = DISPENSABLE.find((name) => name in body && refusal.includes(name));
   if (dispensable !== undefined) return (other) => omit(other, dispensable);

@@ -1,6 +1,6 @@
 /**
- * Sends one request and reads its stream. A stream that stops moving is noticed and cancelled; the caller's signal closes the connection.
- * Redirects are not followed, because a key would go along.
+ * Sends one request and reads its stream. A stalled stream is detected and cancelled; the caller's signal closes the connection. Redirects are
+ * not followed, because they would carry the key along.
  */
 import { isObject, parseObject } from "@lossless/core/doors";
 import { Answer } from "./answer.ts";
@@ -16,7 +16,7 @@ import {
 } from "./failures.ts";
 import { EventParser } from "./server-sent-events.ts";
 
-/** What a call needs of a dialect: the reading of its answer. */
+/** The part of a dialect that a call needs: reading its answer. */
 type Reading = Pick<Dialect, "takeEvent" | "takeWhole">;
 
 export interface Call {
@@ -24,7 +24,7 @@ export interface Call {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: RequestBody;
-  /** Longest silence once the stream has begun. */
+  /** The longest pause once the stream has begun. */
   readonly stallMs: number;
 }
 
@@ -165,7 +165,7 @@ interface BreakContext {
   readonly hasBegun: boolean;
 }
 
-/** Only the host and a code are told: an address may hold a password, and so may what the platform says about it. */
+/** Reports only the host and a code: an address may contain a password, and so may the platform's error message. */
 function explainBreak(error: unknown, { call, signal, watch, hasBegun }: BreakContext): Failure {
   if (signal.aborted) return makeFailure("aborted", "the call was cancelled");
   if (watch.signal.aborted) return makeFailure("timeout", `the stream stood still for ${call.stallMs} ms`);
@@ -174,7 +174,7 @@ function explainBreak(error: unknown, { call, signal, watch, hasBegun }: BreakCo
   const code = readCode(error);
   if (/HEADERS_TIMEOUT|BODY_TIMEOUT|CONNECT_TIMEOUT|ETIMEDOUT/.test(code))
     return makeFailure("timeout", `${host} did not answer in time (${code})`);
-  // What was charged for a broken stream is not known; an answer that began is counted as one.
+  // The charge for a broken stream is unknown; an answer that began counts as one call.
   if (hasBegun)
     return makeFailure("invalid_response", `the connection to ${host} broke in the middle of the answer`);
   return makeFailure("unavailable", `cannot reach ${host}${code === "" ? "" : ` (${code})`}`);
@@ -191,7 +191,7 @@ const broken = (failure: Failure["failure"], message: string): SendResult => ({
   failure: makeFailure(failure, message),
 });
 
-/** What a call that brought no answer means for the caller. */
+/** What a call without an answer means for the caller. */
 export function explainOutcome(
   outcome: Exclude<SendResult, { kind: "answer" }>,
   endpoint: Endpoint,
@@ -200,7 +200,7 @@ export function explainOutcome(
     return { ...outcome.failure, message: clean(outcome.failure.message, endpoint) };
   const { status, error, retryAfterMs } = outcome;
   const failure = classifyStatus(status, error);
-  // Providers repeat pieces of a wrong key.
+  // Providers repeat parts of a wrong key.
   const said = failure === "auth" ? "" : clean(error.message, endpoint);
   const message = `${endpoint.provider} answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
   return makeFailure(failure, message, retryAfterMs);

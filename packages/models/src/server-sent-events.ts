@@ -1,10 +1,10 @@
-/** Reads server-sent events from text that arrives in pieces. Only the data of an event matters here; both dialects repeat its name inside. */
+/** Parses server-sent events from text that arrives in pieces. Only the data of an event matters here; both dialects repeat its name inside. */
 
-/** No event of a completion comes near this; a server that sends more is not one. */
+/** Far above any event of a completion; a server that sends more is not one. */
 const MAX_EVENT_CHARS = 1_000_000;
 
 export class EventParser {
-  /** The beginning of a line, in the pieces in which it came: joined once, when the line ends. */
+  /** The beginning of a line, in pieces as received: joined once, when the line ends. */
   #begun: string[] = [];
   #begunChars = 0;
   #data: string[] = [];
@@ -21,7 +21,7 @@ export class EventParser {
     return events;
   }
 
-  /** The data of an event whose last empty line never came. */
+  /** The data of an event whose final empty line never arrived. */
   end(): string[] {
     return [...this.push("\n"), ...this.#takeLine("")];
   }
