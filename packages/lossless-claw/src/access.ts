@@ -1,4 +1,4 @@
-/** How verbs that open archives besides the one in use come at them. */
+/** Access to further archives for verbs that need them. */
 import type { ArchiveAccess } from "@lossless/core/repair";
 import { openEngine } from "./open-engine.ts";
 import { claimAlone, openStore } from "./open-store.ts";

@@ -1,4 +1,4 @@
-/** Verbs of core are told how archives are opened; the library fills that in. Calls are marked as pure, so that a bundle leaves out what it does not use. */
+/** Binds the library's way of opening archives to the verbs of core. Calls are marked as pure, so that a bundle leaves out unused ones. */
 
 /** The verb without its last parameter. */
 export function bind<Request extends readonly unknown[], Last, Result>(

@@ -1,4 +1,4 @@
-/** Opening an engine on an archive by its address, in this thread or behind one that opens stores the same way. */
+/** Opens an engine on an archive by its address, in this thread or in a worker that opens stores the same way. */
 import { makeOpenEngine } from "@lossless/core/ports";
 import { openStore } from "./open-store.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The one place that knows which databases there are. An address says which; its adapter is loaded when the first archive of that kind is
- * opened.
- */
+/** The one place that knows all databases. The address selects one; its adapter is loaded when the first archive of that kind is opened. */
 import { resolve } from "node:path";
 import { EngineError } from "@lossless/core";
 import { filesDirBeside, parseAddress } from "@lossless/core/ports";
@@ -17,7 +14,7 @@ export const openStore: OpenStore = async (address, { filesDir, ...options }) =>
   const parsed = parseAddress(address);
   if (parsed.kind === "postgres") {
     const { openPostgresStore } = await import("@lossless/postgres");
-    // Large payloads are where the address says: a folder of this machine would be out of reach for the others.
+    // Large payloads are where the address points: a folder on this machine would be out of reach for other clients.
     return openPostgresStore({ ...options, address: parsed.address });
   }
   const { path } = parsed;

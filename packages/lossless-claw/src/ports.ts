@@ -1,2 +1,2 @@
-/** To bring a database or a model: everything of `@lossless/core/ports`. */
+/** For adapters of databases and models: everything of `@lossless/core/ports`. */
 export * from "@lossless/core/ports";

@@ -1,4 +1,4 @@
-/** What an operator asks for: everything of `@lossless/core/repair`, with archives opened by address. */
+/** For operators: everything of `@lossless/core/repair`, with archives opened by address. */
 import * as repair from "@lossless/core/repair";
 import { ACCESS } from "./access.ts";
 import { bind } from "./bind.ts";

@@ -1,8 +1,8 @@
-/** Roles of a server, each for the rows of one owner. An archive in a file has none: whoever may read the file may read all of it. */
+/** Roles of a server, each for the rows of one owner. An archive in a file has none: anyone who can read the file can read all of it. */
 import { EngineError } from "@lossless/core";
 import { parseAddress } from "@lossless/core/ports";
 
-/** A role of the server, and an owner whose rows it sees. Declared here: what the library publishes names no driver. */
+/** A role of the server, and an owner whose rows it sees. Declared here: the library's public types do not depend on a driver. */
 export interface ArchiveRole {
   readonly role: string;
   readonly owner: string;
@@ -11,7 +11,7 @@ export interface ArchiveRole {
 export interface Roles {
   list(): Promise<ArchiveRole[]>;
   add(one: ArchiveRole): Promise<void>;
-  /** Takes one owner, or all. False where there was nothing to take. */
+  /** Removes one owner, or all. False if there was nothing to remove. */
   remove(role: string, owner: string | null): Promise<boolean>;
 }
 
