@@ -96,18 +96,18 @@ async function upgrade(
   });
 }
 
+/** The archive's own table, and tables with names that the archive needs. One statement: another process may make them all at this moment. */
+const FIND_TABLES = `
+  SELECT relname::text AS name FROM pg_class
+  WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND pg_table_is_visible(oid)
+    AND (relname = 'archive_schema' OR relnamespace = current_schema()::regnamespace AND relname = ANY($1::text[]))
+  ORDER BY relname`;
+
 /** 0 where there is no archive yet. */
 async function readVersion(sql: Sql): Promise<number> {
-  const [[table] = [], taken = []] = await sql.ask<{ name: string | null }>([
-    statement("SELECT to_regclass('archive_schema')::text AS name"),
-    statement(
-      `SELECT table_name::text AS name FROM information_schema.tables
-       WHERE table_schema = current_schema() AND table_name = ANY($1::text[]) ORDER BY table_name LIMIT 1`,
-      [...TABLE_NAMES],
-    ),
-  ]);
-  if (table?.name === null || table === undefined) {
-    const [first] = taken;
+  const tables = await sql.all<{ name: string }>(FIND_TABLES, [...TABLE_NAMES]);
+  if (!tables.some(({ name }) => name === "archive_schema")) {
+    const [first] = tables;
     if (first === undefined) return 0;
     throw new EngineError(
       "database_foreign",
