@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { afterAll, expect, test } from "vitest";
+import { expectPaidOnceWhenKilled } from "./paid-once.ts";
 import { makeFolder } from "./support.ts";
 import { expectPaidOnce, fillOwing, look, startCountingModel, startWorker } from "./worker-stage.ts";
 
@@ -37,6 +39,10 @@ describePostgres("lcm worker on PostgreSQL", (server) => {
     } finally {
       await model.close();
     }
+  });
+
+  test("killed at any step after a model's answer, never asks for an answer again that was stored", async () => {
+    await expectPaidOnceWhenKilled(await server.createDatabase(), rounds({ test: 6, soak: 60 }));
   });
 
   test("waits for a server that is not there yet, unless its work is to be done now", async () => {

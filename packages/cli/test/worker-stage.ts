@@ -14,6 +14,7 @@ const CONVERSATIONS = 4;
 const MESSAGES = 40;
 const BUDGET = 4_000;
 const MAX_NAMES = 30;
+export const ANSWER_TOKENS = 100;
 
 interface Call {
   readonly prompt: string;
@@ -65,7 +66,7 @@ function answer(response: ServerResponse, call: Call): void {
     JSON.stringify({
       model: "tiny",
       choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
-      usage: { prompt_tokens: 1_000, completion_tokens: 100 },
+      usage: { prompt_tokens: 1_000, completion_tokens: ANSWER_TOKENS },
     }),
   );
 }
@@ -134,7 +135,7 @@ export async function expectPaidOnce(database: string, { calls }: CountingModel)
     }
     expect(written).toBe(answered.length);
     const [spent] = await engine.spend({ since: 0, by: "model" });
-    expect(spent).toMatchObject({ key: "openai/tiny", outputTokens: 100 * answered.length });
+    expect(spent).toMatchObject({ key: "openai/tiny", outputTokens: ANSWER_TOKENS * answered.length });
     expect(await engine.listDebts()).toEqual([]);
     expect(await engine.verify()).toMatchObject({ ok: true });
   });

@@ -1,6 +1,8 @@
 /** `lcm worker` on an archive in a file. */
 import { join } from "node:path";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { expectPaidOnceWhenKilled } from "./paid-once.ts";
 import { createRunner, makeFolder, parseEnvelope, parseError } from "./support.ts";
 import { expectPaidOnce, fillOwing, look, startCountingModel, startWorker } from "./worker-stage.ts";
 import type { CountingModel } from "./worker-stage.ts";
@@ -34,6 +36,10 @@ test("gives back what it has claimed at Ctrl-C, and another one goes on at once"
   await expectPaidOnce(database, model);
   const again = await lcm(["worker", "--once", "--db", database], { env: model.env });
   expect(again.stdout.toString()).toContain("ok  0 folds");
+});
+
+test("killed at any step after a model's answer, never asks for an answer again that was stored", async () => {
+  await expectPaidOnceWhenKilled(join(folder.path, "killed.db"), rounds({ test: 4, soak: 60 }));
 });
 
 test("with a budget, folds and maintains conversations that no host has; refuses an owner", async () => {

@@ -112,6 +112,7 @@ export type {
 export { Conflict } from "./archive/plan.ts";
 export type { Asking } from "./archive/plan.ts";
 export { planPublishStored, planStoreSummary } from "./archive/publish.ts";
+export { addSpend } from "./archive/spend.ts";
 export { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "./archive/records.ts";
 export { planNextStale, planStoreRemade, planSwapRemade } from "./archive/remake.ts";
 export { FARTHEST_CALL, gatherRecallParts, planRecallParts } from "./archive/recall-parts.ts";

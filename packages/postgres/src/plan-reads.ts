@@ -64,6 +64,7 @@ const NEXT_IDS: Readonly<Record<NumberedTable, string>> = {
   sessions: "SELECT nextval('sessions_ids') AS id FROM generate_series(1, $1::int)",
   conversations: "SELECT nextval('conversations_ids') AS id FROM generate_series(1, $1::int)",
   messages: "SELECT nextval('messages_ids') AS id FROM generate_series(1, $1::int)",
+  spend: "SELECT nextval('spend_ids') AS id FROM generate_series(1, $1::int)",
 };
 const CHAIN_AT = `
   SELECT chain FROM messages WHERE conversation_id = $1 AND seq = $2

@@ -2,6 +2,7 @@
 import { UNCAPPED_PURPOSE } from "@lossless/core/adapter";
 import type { SpendGroup, SpendRecord, Store } from "@lossless/core/ports";
 import { statement } from "./connection.ts";
+import type { Statement } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 
 const INSERT_SPEND = `
@@ -30,7 +31,10 @@ const SPEND_KEYS = {
 /** Embedding takes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
 const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= $1 AND purpose <> $2";
 export const recordSpend = ({ sql }: StoreContext, record: SpendRecord): Promise<void> =>
-  sql.write(async (own) => own.post(statement(INSERT_SPEND, ...SPEND_FIELDS.map((field) => record[field]))));
+  sql.write(async (own) => own.post(addSpend(record)));
+
+export const addSpend = (record: SpendRecord): Statement =>
+  statement(INSERT_SPEND, ...SPEND_FIELDS.map((field) => record[field]));
 
 export async function sumSpend(
   { sql }: StoreContext,

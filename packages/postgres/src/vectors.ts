@@ -25,6 +25,7 @@ import type { Sql } from "./connection.ts";
 import { statement } from "./connection.ts";
 import { nameConversations, readBeyond } from "./find-clues.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
+import { addSpend } from "./spend.ts";
 import type { StoreContext } from "./store-context.ts";
 
 /** The newest version of a message that is neither hidden nor forgotten. A revision is hidden when its first version is. */
@@ -157,9 +158,10 @@ export async function storeVectors(
   { sql }: StoreContext,
   request: Verb<"storeVectors">,
 ): Promise<StoreVectorsResult> {
-  const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [] } = request;
+  const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [], spent } = request;
   const ids = vectors.map(({ messageId }) => messageId);
   return sql.write(async (transaction): Promise<StoreVectorsResult> => {
+    if (spent) transaction.post(addSpend(spent));
     const space = await transaction.get<{ dimensions: number }>(RENEW, now + leaseMs, spaceId, holder);
     if (space === undefined) return { kind: "lost" };
     const fit = fitDimensions(space.dimensions, vectors);

@@ -10,6 +10,7 @@ const ID_COLUMNS = {
   conversations: "conversation_id",
   messages: "message_id",
   sessions: "session_ref",
+  spend: "spend_id",
 } as const;
 const markOf = (table: NumberedTable): string => `last_id_of_${table}`;
 const highest = (table: NumberedTable): string =>
@@ -20,6 +21,7 @@ const NEXT_ID: Readonly<Record<NumberedTable, string>> = {
   sessions: `SELECT ${highest("sessions")} + 1 AS id`,
   conversations: `SELECT ${highest("conversations")} + 1 AS id`,
   messages: `SELECT ${highest("messages")} + 1 AS id`,
+  spend: `SELECT ${highest("spend")} + 1 AS id`,
 };
 
 export const readNextId = (connection: Connection, table: NumberedTable): number =>
@@ -40,8 +42,8 @@ const giveBack = (table: NumberedTable): string => `
 const setMark = (connection: Connection, table: NumberedTable, id: number): number =>
   connection.run(SET_MARK, markOf(table), id);
 
-/** Ids reserved at once: for messages as many as a few batches have. */
-const AT_ONCE = { messages: 4_096, sessions: 64, conversations: 16 } as const;
+/** Numbers taken at once: of messages as many as some batches have. */
+const AT_ONCE = { messages: 4_096, sessions: 64, conversations: 16, spend: 1 } as const;
 
 /** Ids for rows that are first stored elsewhere: they are reserved in the archive to which the rows will be transferred. */
 export class ReservedIds {

@@ -15,7 +15,7 @@ const SPEND_KEYS = {
 } as const;
 /** Embedding takes many small calls; they have a cap in tokens and must not use up the summariser's calls. */
 const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= ? AND purpose <> ?";
-export function recordSpend({ connection }: StoreContext, record: SpendRecord): void {
+export function recordSpend({ connection }: Pick<StoreContext, "connection">, record: SpendRecord): void {
   const { at, conversationId, purpose, provider, model, inputTokens, outputTokens, durationMs, outcome } =
     record;
   connection.write(() =>

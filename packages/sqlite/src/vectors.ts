@@ -30,6 +30,7 @@ import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { resolveConversations } from "./find-clues.ts";
 import { listBeyond } from "./inherited.ts";
+import { recordSpend } from "./spend.ts";
 
 /** The newest version of a message that is neither hidden nor forgotten. A revision is hidden when its first version is. */
 export const IS_EMBEDDABLE = `
@@ -142,8 +143,9 @@ export function listPendingVectors(
 }
 
 export function storeVectors({ connection }: StoreContext, request: StoreVectors): StoreVectorsResult {
-  const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [] } = request;
+  const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [], spent } = request;
   return connection.write((): StoreVectorsResult => {
+    if (spent) recordSpend({ connection }, spent);
     if (connection.change(RENEW, now + leaseMs, spaceId, holder) === 0) return { kind: "lost" };
     const known = connection.get<{ dimensions: number }>(DIMENSIONS, spaceId)?.dimensions ?? 0;
     const fit = fitDimensions(known, vectors);

@@ -10,7 +10,7 @@ import { deriveMessage } from "@lossless/core/testing";
 import { describe, expect, test } from "vitest";
 import { testCare } from "./contract/care.ts";
 import { testFolding } from "./contract/folding.ts";
-import { allMessages, batchOf, clock, findWord, makeEvent, say, session } from "./contract/parts.ts";
+import { allMessages, batchOf, clock, findWord, makeEvent, say, session, SPENT } from "./contract/parts.ts";
 import type { WithStore } from "./contract/parts.ts";
 import { testLists } from "./contract/lists.ts";
 import { testRecall } from "./contract/recall.ts";
@@ -461,7 +461,13 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
         const directions = [Float32Array.of(1, 0), Float32Array.of(0, 1), Float32Array.of(0.6, 0.8)];
         const vectors = ids.map((messageId, at) => ({ messageId, vector: directions[at] ?? null }));
         const put = { spaceId, now: claim.now, leaseMs: 1_000, vectors };
-        expect(await store.storeVectors({ ...put, holder: "two" })).toEqual({ kind: "lost" });
+        // The call was paid for, whoever may store what it gave.
+        const spent = { ...SPENT, purpose: "embed" };
+        expect(await store.storeVectors({ ...put, holder: "two", spent })).toEqual({ kind: "lost" });
+        expect(await store.storeVectors({ ...put, holder: "one", vectors: [], spent })).toMatchObject({
+          kind: "stored",
+        });
+        expect(await store.sumSpend({ since: 0, by: "purpose" })).toMatchObject([{ key: "embed", calls: 2 }]);
         expect(await store.storeVectors({ ...put, holder: "one" })).toEqual({ kind: "stored", stored: 3 });
         const long = [{ messageId: ids[0] ?? 0, vector: Float32Array.of(1, 0, 0) }];
         const wrong = await store.storeVectors({ ...put, holder: "one", vectors: long });
@@ -608,17 +614,7 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
 
     test("adds up what models cost, and keeps guards", () =>
       withStore(async (store) => {
-        const call = {
-          conversationId: null,
-          purpose: "summary",
-          provider: "p",
-          model: "m",
-          inputTokens: 100,
-          outputTokens: 10,
-          durationMs: 1,
-          outcome: "ok",
-        };
-        for (const at of [1_000, 2_000, 3_000]) await store.recordSpend({ ...call, at });
+        for (const at of [1_000, 2_000, 3_000]) await store.recordSpend({ ...SPENT, at });
         expect(await store.countSpendCalls(2_000)).toBe(2);
         expect(await store.sumSpend({ since: 0, by: "all" })).toMatchObject([
           { calls: 3, inputTokens: 300, outputTokens: 30 },

@@ -9,6 +9,7 @@ import { Head } from "./head.ts";
 import { read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
 import type { RunRow, SourceLink, SummarySpan } from "./reads.ts";
+import { addSpend, askSpendId } from "./spend.ts";
 import { addSummary, describeSummary, nameSources, total } from "./summary.ts";
 
 const STALE: PublishResult = { kind: "stale" };
@@ -16,10 +17,11 @@ const STALE: PublishResult = { kind: "stale" };
 export function* planStoreSummary(request: StoreSummary): Plan<PublishResult> {
   const { conversationId, run, summary, state, sourceIds = [] } = request;
   const changes = new Changes();
-  const [[headRow], rows, standIns] = yield* together(
+  const [[headRow], rows, standIns, spendId] = yield* together(
     read.lockHeads([conversationId]),
     askRun(conversationId, run),
     read.summaries([...sourceIds, summary.summaryId]),
+    askSpendId(summary.spent),
   );
   let outcome: PublishResult = {
     kind: "published",
@@ -29,6 +31,7 @@ export function* planStoreSummary(request: StoreSummary): Plan<PublishResult> {
   };
   // The answer to an earlier run of this plan was lost on its way.
   if (standIns.some(({ summary_id }) => summary_id === summary.summaryId)) return changes.done(outcome);
+  addSpend(changes, spendId, summary.spent);
   const sources = isSameRun(rows, run) ? replaceByStandIns(rows, sourceIds, standIns) : null;
   if (!headRow || !sources) return changes.done(STALE);
   const head = new Head(headRow);

@@ -228,7 +228,7 @@ export interface EventName {
   readonly eventId: string;
 }
 
-export type NumberedTable = "sessions" | "conversations" | "messages";
+export type NumberedTable = "sessions" | "conversations" | "messages" | "spend";
 
 export interface Reads {
   /** Where a session is, and the head there, for this write alone until it ends. */

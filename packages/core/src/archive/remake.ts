@@ -12,7 +12,7 @@ import { read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
 import { isMadeOf } from "./publish.ts";
 import type { RunRow, SourceLink, SummarySpan } from "./reads.ts";
-import { findItem, isMadeFrom, putInForce, STALE, takePlace } from "./replace.ts";
+import { findItem, findReplaced, isMadeFrom, putInForce, STALE, takePlace } from "./replace.ts";
 import { addSummary, describeSummary, isSameSpan, nameSources } from "./summary.ts";
 
 type Stale = Pick<SummarySpan, "depth" | "messages" | "start_pos" | "start_seq" | "end_pos" | "end_seq">;
@@ -58,9 +58,9 @@ export function* planStoreRemade(
   now: number,
 ): Plan<PublishResult> {
   const changes = new Changes();
-  const [known] = yield* read.summaries([oldId]);
-  if (!known) return changes.done(STALE);
-  const conversationId = known.conversation_id;
+  const found = yield* findReplaced(changes, { oldId, summary });
+  if (found.kind !== "found") return changes.done(found);
+  const { conversationId } = found;
   const [[headRow], [old], sources, ahead] = yield* together(
     read.lockHeads([conversationId]),
     read.summaries([oldId]),

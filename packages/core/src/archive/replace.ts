@@ -14,6 +14,7 @@ import { Head } from "./head.ts";
 import { read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
 import type { RunRow, SummarySpan } from "./reads.ts";
+import { addSpend, askSpendId } from "./spend.ts";
 import { addSummary, describeSummary, isSameSpan, nameSources } from "./summary.ts";
 
 export const STALE: PublishResult = { kind: "stale" };
@@ -30,13 +31,27 @@ export function isMadeFrom(rows: readonly RunRow[], sourceKeys: readonly string[
   return rows.length === sourceKeys.length && rows.every((row, i) => nameRow(row) === sourceKeys[i]);
 }
 
+/** Where the summary is that is to be replaced; or the result, if there is none, or an earlier run of the plan stored the new one and its answer was lost. */
+export function* findReplaced(
+  changes: Changes,
+  { oldId, summary }: Omit<SummaryReplacement, "sourceKeys">,
+): Asking<PublishResult | { readonly kind: "found"; readonly conversationId: number }> {
+  const { summaryId, tokens, spent } = summary;
+  const [known, spendId] = yield* together(read.summaries([oldId, summaryId]), askSpendId(spent));
+  const old = known.find(({ summary_id }) => summary_id === oldId);
+  if (old && known.length > 1)
+    return { kind: "published", summaryId, tokensBefore: old.tokens, tokensAfter: tokens };
+  addSpend(changes, spendId, spent);
+  return old ? { kind: "found", conversationId: old.conversation_id } : STALE;
+}
+
 export function* planReplaceSummary(replacement: SummaryReplacement, now: number): Plan<PublishResult> {
   const changes = new Changes();
   const { oldId, summary, sourceKeys } = replacement;
-  const [known] = yield* read.summaries([oldId]);
-  if (!known) return changes.done(STALE);
+  const found = yield* findReplaced(changes, replacement);
+  if (found.kind !== "found") return changes.done(found);
   const [[headRow], [old], rows] = yield* together(
-    read.lockHeads([known.conversation_id]),
+    read.lockHeads([found.conversationId]),
     read.summaries([oldId]),
     read.currentSources(oldId),
   );

@@ -14,10 +14,12 @@ import type {
   FoldRun,
   PublishResult,
   RunItem,
+  SpendRecord,
   StoredFold,
   SummaryRow,
   SummaryText,
 } from "../store/folding.ts";
+import { keepTrying } from "../store/keep-trying.ts";
 import type { Store } from "../store/store.ts";
 import type { FoldStep } from "./plan.ts";
 import type { CompactionPolicy } from "./policy.ts";
@@ -36,13 +38,12 @@ export type SummarizeRun = (request: {
   /** The text must be smaller than this. */
   sourceTokens: number;
   customInstructions?: string;
+  /** Called with what a model wrote and what that cost, the moment it is there. */
+  keep: (text: RunText, spent: SpendRecord) => Promise<unknown>;
   signal: AbortSignal;
-}) => Promise<{
-  content: string;
-  tokens: number;
-  model: string;
-  level: "normal" | "aggressive" | "extractive";
-}>;
+}) => Promise<RunText>;
+
+type RunText = Pick<SummaryText, "content" | "model" | "level">;
 
 export interface FoldContext {
   readonly store: Store;
@@ -146,29 +147,55 @@ export async function summarizeStep(
   const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
   if (countMessages(run) !== step.messages) return { kind: "stale" };
   const previous = await readPrevious(context, view, step);
-  const text = await context.summarize({
-    conversationId,
+  const request = {
     purpose: step.kind,
     depth: step.depth,
     run: run.filter(tellsSomething),
-    readSources: (id) => store.readSources(id),
     previous: previous?.content ?? null,
     targetTokens: step.targetTokens,
     sourceTokens: countReplaced(context.measure, step, run),
-    signal: context.signal,
     customInstructions: context.customInstructions,
+  };
+  return summarizeInto(context, request, run, (summary) => {
+    // From depth 2 on prompts leave it out; what is written without a model always rests on it.
+    const wasGiven = step.depth < 2 || summary.level === "extractive";
+    const previousId = wasGiven ? (previous?.summaryId ?? null) : null;
+    return store.storeSummary({
+      conversationId,
+      run: toKeys(run),
+      summary: { ...summary, previousId },
+      state,
+      seenRevision: context.seenRevision(),
+      now: context.now(),
+    });
   });
-  // From depth 2 on prompts omit it; texts written without a model always use it.
-  const wasGiven = step.depth < 2 || text.level === "extractive";
-  const previousId = wasGiven ? (previous?.summaryId ?? null) : null;
-  return store.storeSummary({
+}
+
+type RunRequest = Omit<Parameters<SummarizeRun>[0], "conversationId" | "readSources" | "keep" | "signal">;
+
+/**
+ * Has a run summarised and stored; `sources` is what the summary stands for. What a model wrote is paid for: it is stored before anything else is done,
+ * in one transaction with its cost, so that nobody who goes on after a crash asks for it again.
+ */
+export async function summarizeInto(
+  context: FoldContext,
+  request: RunRequest,
+  sources: readonly RunItem[],
+  store: (summary: SummaryText) => Promise<PublishResult>,
+): Promise<PublishResult> {
+  const { conversationId, signal } = context;
+  const kept: PublishResult[] = [];
+  const text = await context.summarize({
+    ...request,
     conversationId,
-    run: toKeys(run),
-    summary: { ...toSummary(context, text, step.depth, run), previousId },
-    state,
-    seenRevision: context.seenRevision(),
-    now: context.now(),
+    readSources: (id) => context.store.readSources(id),
+    keep: async (written, spent) => {
+      const summary = { ...toSummary(context, written, request.depth, sources), spent };
+      kept.push(await keepTrying(() => store(summary), signal));
+    },
+    signal,
   });
+  return kept[0] ?? store(toSummary(context, text, request.depth, sources));
 }
 
 /** Tokens that a text replaces. A condensed one has a frame that names its sources, and must save that, too. */
@@ -182,7 +209,7 @@ export function countReplaced(
 
 export function toSummary(
   context: FoldContext,
-  text: Omit<Awaited<ReturnType<SummarizeRun>>, "tokens">,
+  text: RunText,
   depth: number,
   run: readonly RunItem[],
 ): SummaryText {

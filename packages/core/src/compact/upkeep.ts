@@ -3,7 +3,7 @@
  * changes the context before a fold or an epoch includes it.
  */
 import { nameSource } from "../store/folding.ts";
-import type { RunItem } from "../store/folding.ts";
+import type { PublishResult, RunItem, SummaryText } from "../store/folding.ts";
 import { planPrepared } from "./plan.ts";
 import { planReserve } from "./plan-reserve.ts";
 import { condensedTarget, leafTarget } from "./policy.ts";
@@ -11,6 +11,7 @@ import {
   countMessages,
   countReplaced,
   readView,
+  summarizeInto,
   summarizeStep,
   tellsSomething,
   toKeys,
@@ -52,27 +53,26 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
   const run = await store.readRun(conversationId, items);
   if (countMessages(run) !== step.messages) return false;
   const sources = await replaceByStandIns(context, run, step.sourceIds);
-  const text = await context.summarize({
-    conversationId,
-    purpose: "reserve",
+  const request = {
+    purpose: "reserve" as const,
     depth: step.depth,
     run: sources.filter(tellsSomething),
-    readSources: (id) => store.readSources(id),
     previous: null,
     targetTokens: step.targetTokens,
     sourceTokens: countReplaced(context.measure, step, sources),
-    signal: context.signal,
-  });
-  const outcome = await store.storeSummary({
-    conversationId,
-    run: toKeys(run),
-    sourceIds: step.sourceIds,
-    summary: toSummary(context, text, step.depth, sources),
-    state: "reserve",
-    isRoot: step.isRoot,
-    seenRevision: context.seenRevision(),
-    now: context.now(),
-  });
+  };
+  const outcome = await summarizeInto(context, request, sources, (made) =>
+    store.storeSummary({
+      conversationId,
+      run: toKeys(run),
+      sourceIds: step.sourceIds,
+      summary: made,
+      state: "reserve",
+      isRoot: step.isRoot,
+      seenRevision: context.seenRevision(),
+      now: context.now(),
+    }),
+  );
   return outcome.kind === "published";
 }
 
@@ -106,8 +106,12 @@ async function replaceByStandIns(
   return replaced;
 }
 
-/** The text for a run of which nothing is shown; it is under another summary, which omits it. */
-const NOTHING_SHOWN = "[Nothing of this is shown: every message here is hidden.]";
+/** What stands for a run of which nothing is shown; it lies under another summary, which leaves it out. */
+const NOTHING_SHOWN = {
+  content: "[Nothing of this is shown: every message here is hidden.]",
+  model: "extractive",
+  level: "extractive",
+} as const;
 
 /** Remakes the next stale summary. False: there is none, or it changed meanwhile. */
 export async function remakeNext(context: FoldContext): Promise<boolean> {
@@ -118,25 +122,20 @@ export async function remakeNext(context: FoldContext): Promise<boolean> {
   const shown = run.filter((item) => item.hidden === 0 && tellsSomething(item));
   const { depth } = summary;
   const inputTokens = shown.reduce((sum, item) => sum + item.tokens, 0);
-  const text =
-    shown.length === 0
-      ? ({ content: NOTHING_SHOWN, model: "extractive", level: "extractive" } as const)
-      : await context.summarize({
-          conversationId,
-          purpose: summary.kind,
-          depth,
-          run: shown,
-          readSources: (id) => store.readSources(id),
-          previous: null,
-          targetTokens: depth === 0 ? leafTarget(policy, inputTokens) : condensedTarget(policy, inputTokens),
-          sourceTokens: countReplaced(context.measure, { depth, inputTokens }, run),
-          signal: context.signal,
-        });
-  const replacement = {
-    oldId: summary.summaryId,
-    summary: toSummary(context, text, depth, run),
-    sourceKeys: run.map(nameSource),
+  const sourceKeys = run.map(nameSource);
+  const put = (made: SummaryText): Promise<PublishResult> =>
+    store.storeRemade({ oldId: summary.summaryId, summary: made, sourceKeys }, context.now());
+  const request = {
+    purpose: summary.kind,
+    depth,
+    run: shown,
+    previous: null,
+    targetTokens: depth === 0 ? leafTarget(policy, inputTokens) : condensedTarget(policy, inputTokens),
+    sourceTokens: countReplaced(context.measure, { depth, inputTokens }, run),
   };
-  const outcome = await store.storeRemade(replacement, context.now());
+  const outcome =
+    shown.length === 0
+      ? await put(toSummary(context, NOTHING_SHOWN, depth, run))
+      : await summarizeInto(context, request, run, put);
   return outcome.kind === "published";
 }

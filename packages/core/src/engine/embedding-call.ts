@@ -2,6 +2,7 @@
 import type { EmbedRequest, EmbedResult } from "../model/embed.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
 import { normalizeVector } from "../model/vector.ts";
+import type { SpendRecord } from "../store/folding.ts";
 import { callModel } from "../summarize/model-call.ts";
 import type { ModelFailure } from "../summarize/model-call.ts";
 import { recordSpend } from "../summarize/spend.ts";
@@ -11,35 +12,41 @@ export interface Embedded {
   readonly kind: "vectors";
   /** Of length one. */
   readonly vectors: readonly Float32Array[];
-  readonly inputTokens: number;
+  /** Not recorded yet: vectors that are stored are stored with it. */
+  readonly spent: SpendRecord;
 }
 
-/** Never throws because of the model, only when the database fails. */
+/** Never throws for what a model does; only a database that fails does. A call that gave no vectors is in the ledger when this returns. */
 export async function callEmbedding(
-  { embed, guards, writer, emit, clock, settings }: EngineState,
+  engine: EngineState,
   request: EmbedRequest,
   limits: { readonly signal: AbortSignal; readonly timeoutMs: number },
 ): Promise<Embedded | ModelFailure> {
+  const { embed, guards, clock, settings } = engine;
   if (embed === null) return failWith("unavailable", "no model is configured");
   if (!(await guards.allowsTokens()))
     return failWith("denied", "the tokens of the day are used up (spendMaxTokensPerDay)");
   const at = clock.now();
   const result = await callModel(embed, request, limits);
-  const inputTokens = result.kind === "failure" ? 0 : countTokens(request, result);
   const spent = {
     at,
     conversationId: null,
     purpose: "embed",
     provider: settings.embedding.loader ?? nameHost(settings.embedding.baseUrl),
     model: request.model,
-    inputTokens,
+    inputTokens: result.kind === "failure" ? 0 : countTokens(request, result),
     outputTokens: 0,
     durationMs: Math.max(0, Math.round(clock.now() - at)),
     outcome: result.kind === "failure" ? `failed:${result.failure}` : "accepted",
   };
-  await recordSpend({ recordSpend: writer.recordSpend, emit, part: "vectors" }, spent);
-  return result.kind === "failure" ? result : checkVectors(result.vectors, request.texts.length, inputTokens);
+  const checked = result.kind === "failure" ? result : checkVectors(result.vectors, request.texts.length);
+  if (checked.kind === "vectors") return { ...checked, spent };
+  await recordCall(engine, spent);
+  return checked;
 }
+
+export const recordCall = ({ writer, emit }: EngineState, spent: SpendRecord): Promise<void> =>
+  recordSpend({ recordSpend: writer.recordSpend, emit, part: "vectors" }, spent);
 
 export const failWith = (failure: ModelFailure["failure"], message: string): ModelFailure => ({
   kind: "failure",
@@ -55,13 +62,12 @@ function countTokens({ texts }: EmbedRequest, { usage }: Extract<EmbedResult, { 
 function checkVectors(
   vectors: readonly Float32Array[],
   count: number,
-  inputTokens: number,
-): Embedded | ModelFailure {
+): Omit<Embedded, "spent"> | ModelFailure {
   if (vectors.length !== count)
     return failWith("invalid_response", `${count} texts were sent and ${vectors.length} vectors returned`);
   const good = vectors.map(normalizeVector).filter((vector) => vector !== null);
   return good.length === count
-    ? { kind: "vectors", vectors: good, inputTokens }
+    ? { kind: "vectors", vectors: good }
     : failWith("invalid_response", "a vector contains only zeros, or something that is not a number");
 }
 

@@ -5,11 +5,12 @@ import { countReplaced } from "../compact/steps.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
 import { nameSource } from "../store/folding.ts";
-import type { RunItem, SummaryNode, SummaryText } from "../store/folding.ts";
+import type { RunItem, SpendRecord, SummaryNode, SummaryText } from "../store/folding.ts";
+import { keepTrying } from "../store/keep-trying.ts";
 import type { DissolveResult } from "../store/repair.ts";
 import { FALLBACK_MARKER } from "../summarize/extractive.ts";
 import type { BriefTexts } from "../summarize/prompts.ts";
-import type { SummarizeResult } from "../summarize/summarize.ts";
+import type { SummarizeRequest, SummarizeResult } from "../summarize/summarize.ts";
 import type { EngineState } from "./state.ts";
 
 export interface RewriteRequest {
@@ -66,31 +67,40 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
   const sourceKeys = run.map(nameSource);
   if (request.text !== undefined && request.text.sourceKeys.join() !== sourceKeys.join())
     throw changedMeanwhile(node.summaryId);
-  const text = request.text ?? (await writeText(engine, node, run, request, (id) => store.readSources(id)));
-  const { content, tokens, model } = node;
-  const summary = {
-    content: text.content,
-    model: text.model,
-    level: text.level,
-    summaryId: makeSummaryId((size) => clock.random(size)),
-    tokens: measure(engine, text.content, node.depth, run),
+  const summaryId = makeSummaryId((size) => clock.random(size));
+  const put = async (text: NewText, spent: SpendRecord | null): Promise<RewriteResult> => {
+    const { content, model, level } = text;
+    const tokens = measure(engine, content, node.depth, run);
+    const answer = {
+      oldId: node.summaryId,
+      before: { content: node.content, tokens: node.tokens, model: node.model },
+      after: { content, tokens, model, level },
+      isStandIn: content.startsWith(FALLBACK_MARKER),
+      sourceKeys,
+    };
+    // The same text over changed sources is new: it rests on them as they are now.
+    const isNoBetter =
+      (content === node.content && !node.isStale) || (request.mustHeal === true && answer.isStandIn);
+    if (request.dryRun || isNoBetter) {
+      if (spent !== null) await store.recordSpend(spent);
+      return { ...answer, newId: null };
+    }
+    const summary = { summaryId, content, tokens, model, level, spent };
+    const outcome = await store.replaceSummary({ oldId: node.summaryId, summary, sourceKeys }, clock.now());
+    if (outcome.kind === "stale") throw changedMeanwhile(node.summaryId);
+    return { ...answer, newId: outcome.summaryId };
   };
-  const answer = {
-    oldId: node.summaryId,
-    before: { content, tokens, model },
-    after: { content: text.content, tokens: summary.tokens, model: text.model, level: text.level },
-    isStandIn: text.content.startsWith(FALLBACK_MARKER),
-    sourceKeys,
-  };
-  // The same text over changed sources is new: it was made from their current state.
-  const isNoBetter =
-    (text.content === content && !node.isStale) || (request.mustHeal === true && answer.isStandIn);
-  if (request.dryRun || isNoBetter) return { ...answer, newId: null };
-  const replacement = { oldId: node.summaryId, summary, sourceKeys };
-  const outcome = await store.replaceSummary(replacement, clock.now());
-  if (outcome.kind === "stale") throw changedMeanwhile(node.summaryId);
-  return { ...answer, newId: outcome.summaryId };
+  if (request.text !== undefined) return put(request.text, null);
+  const signal = request.signal ?? engine.closing.signal;
+  const kept: RewriteResult[] = [];
+  const keep = async (text: NewText, spent: SpendRecord): Promise<unknown> =>
+    kept.push(await keepTrying(() => put(text, spent), signal));
+  const readSources = (id: string): Promise<readonly RunItem[]> => store.readSources(id);
+  const text = await writeText(engine, node, run, { ...request, keep }, readSources);
+  return kept[0] ?? put(text, null);
 }
+
+type NewText = Pick<SummaryText, "content" | "model" | "level">;
 
 export async function needPublished(engine: EngineState, summaryId: string): Promise<SummaryNode> {
   const node = await engine.store.readSummary(summaryId);
@@ -106,13 +116,13 @@ export function writeText(
   engine: EngineState,
   node: SummaryNode,
   run: readonly RunItem[],
-  request: RewriteRequest,
+  request: RewriteRequest & Pick<SummarizeRequest, "keep">,
   readSources?: (summaryId: string) => Promise<readonly RunItem[]>,
 ): Promise<SummarizeResult> {
   const { settings, summarize, extract } = engine;
   const { depth } = node;
   const inputTokens = sumShown(run);
-  const { customInstructions, briefs } = request;
+  const { customInstructions, briefs, keep } = request;
   return (request.isExtractive ? extract : summarize)({
     conversationId: node.conversationId,
     purpose: node.kind,
@@ -129,6 +139,7 @@ export function writeText(
     signal: request.signal ?? new AbortController().signal,
     customInstructions,
     briefs,
+    keep,
   });
 }
 

@@ -8,8 +8,11 @@ import { callEmbedding, cutToChars, failWith } from "./embedding-call.ts";
 import type { Embedded } from "./embedding-call.ts";
 import { EngineError } from "../model/errors.ts";
 import { OwnWords } from "../recall/own-words.ts";
-import type { StoreVectors, VectorSpace } from "../store/vectors.ts";
+import type { SpendRecord } from "../store/folding.ts";
+import { keepTrying } from "../store/keep-trying.ts";
+import type { StoreVectors, StoreVectorsResult, VectorSpace } from "../store/vectors.ts";
 import type { ModelFailure } from "../summarize/model-call.ts";
+import { emitSpend } from "../summarize/spend.ts";
 import type { EngineState } from "./state.ts";
 
 export interface EmbedMessagesResult {
@@ -177,9 +180,7 @@ export class VectorFill {
     const failure = await this.#save(empty, null);
     if (failure !== null || filled.length === 0) return failure;
     const result = await this.#ask(filled);
-    return result.kind === "failure"
-      ? this.#embedSmaller(filled, result)
-      : this.#save(filled, result.vectors);
+    return result.kind === "failure" ? this.#embedSmaller(filled, result) : this.#save(filled, result);
   }
 
   /** A text that is too long for the model is halved, alone, until it fits. */
@@ -200,20 +201,24 @@ export class VectorFill {
     this.#passed.push(messageId);
   }
 
-  async #save(
-    inputs: readonly MessageInput[],
-    given: readonly Float32Array[] | null,
-  ): Promise<ModelFailure | null> {
+  async #save(inputs: readonly MessageInput[], given: Embedded | null): Promise<ModelFailure | null> {
     if (inputs.length === 0) return null;
-    return this.#store(inputs.map(({ messageId }, at) => ({ messageId, vector: given?.[at] ?? null })));
+    const vectors = inputs.map(({ messageId }, at) => ({ messageId, vector: given?.vectors[at] ?? null }));
+    return this.#store(vectors, given?.spent ?? null);
   }
 
-  /** Stores vectors, and clears skipped messages from the pending list. */
-  async #store(vectors: StoreVectors["vectors"]): Promise<ModelFailure | null> {
-    const { store, clock } = this.#engine;
+  /** Stores vectors with what they cost, and that what was passed over waits no longer. */
+  async #store(
+    vectors: StoreVectors["vectors"],
+    spent: SpendRecord | null = null,
+  ): Promise<ModelFailure | null> {
+    const { store, clock, emit } = this.#engine;
     const [passed, unwanted] = [this.#passed.splice(0), this.#unwanted.splice(0)];
     const claim = { spaceId: this.#spaceId, holder: this.#holder, now: clock.now(), leaseMs: LEASE_MS };
-    const outcome = await store.storeVectors({ ...claim, vectors, passed, unwanted });
+    const put = (): Promise<StoreVectorsResult> =>
+      store.storeVectors({ ...claim, vectors, passed, unwanted, spent });
+    const outcome = await (spent === null ? put() : keepTrying(put, this.#request.signal));
+    if (spent !== null) emitSpend(emit, spent);
     if (outcome.kind === "lost") return failWith("unavailable", "another process took over");
     if (outcome.kind === "dimensions") {
       const said = `${this.#request.model} gave vectors of ${outcome.given} numbers, before they had ${outcome.expected}`;
@@ -233,7 +238,7 @@ export class VectorFill {
       const result = await callEmbedding(this.#engine, { model, purpose: "message", texts }, limits);
       this.#callCount += 1;
       if (result.kind === "vectors") {
-        this.#inputTokens += result.inputTokens;
+        this.#inputTokens += result.spent.inputTokens;
         return result;
       }
       if (!PASSING.has(result.failure) || tries >= MAX_TRIES) return result;

@@ -9,7 +9,7 @@ import { EngineError } from "../model/errors.ts";
 import { NO_QUESTION_VECTOR } from "../recall/vector-search.ts";
 import type { QuestionVector } from "../recall/vector-search.ts";
 import type { VectorSpace } from "../store/vectors.ts";
-import { callEmbedding, cutToChars } from "./embedding-call.ts";
+import { callEmbedding, cutToChars, recordCall } from "./embedding-call.ts";
 import type { EmbedQuestionRequest, EngineState } from "./state.ts";
 import { VectorFill } from "./vector-fill.ts";
 import type { EmbedMessagesResult } from "./vector-fill.ts";
@@ -174,6 +174,7 @@ export async function embedQuestion(
     { model: space.model, purpose: "question", texts: [question] },
     { signal: signal ?? engine.closing.signal, timeoutMs: QUESTION_TIMEOUT_MS },
   );
+  if (result.kind === "vectors") await recordCall(engine, result.spent);
   if (result.kind === "failure" && result.failure === "aborted") return without("the call was cancelled");
   const vector = result.kind === "failure" ? null : (result.vectors[0] as Float32Array);
   if (vector?.length === space.dimensions)

@@ -123,6 +123,8 @@ export interface SummaryText {
   readonly level: "normal" | "aggressive" | "extractive";
   /** The summary that was given to the writer of the text as previous context. */
   readonly previousId?: string | null;
+  /** What the model's answer cost: recorded in the transaction that stores the text, also where that has become stale. */
+  readonly spent?: SpendRecord | null;
 }
 
 export interface StoreSummary {
@@ -165,10 +167,10 @@ export function nameSource(
   return item.hidden === 0 ? name : `${name} hidden ${item.hidden}`;
 }
 
-/** The items a summary is made from, as they were read. */
-/** Vectors are made by the thousand: the call limit is for texts. */
+/** Vectors are made by the thousand: the cap on calls is for texts. */
 export const UNCAPPED_PURPOSE = "embed";
 
+/** The items a summary is made from, as they were read. */
 export type FoldRun = readonly RunKey[];
 
 export interface RunKey {

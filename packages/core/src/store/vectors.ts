@@ -6,6 +6,7 @@
  * same transaction.
  */
 import type { Neighbour } from "../model/vector.ts";
+import type { SpendRecord } from "./folding.ts";
 import type { RecallScope } from "./recall.ts";
 
 export interface VectorSpace {
@@ -36,6 +37,8 @@ export interface StoreVectors {
   readonly passed?: readonly number[] | undefined;
   /** Messages that need none; one that was shown meanwhile stays pending. */
   readonly unwanted?: readonly number[] | undefined;
+  /** What the model call that made them cost: recorded in the same transaction, whatever becomes of the vectors. */
+  readonly spent?: SpendRecord | null | undefined;
 }
 
 export type StoreVectorsResult =

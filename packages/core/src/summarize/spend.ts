@@ -18,14 +18,19 @@ export interface SpendDesk {
 }
 
 export async function recordSpend(desk: SpendDesk, record: SpendRecord): Promise<void> {
-  const { purpose, provider, model, inputTokens, outputTokens } = record;
   try {
     await desk.recordSpend(record);
   } catch (error) {
     const cause = error instanceof Error ? error.message : String(error);
     desk.emit({ kind: "degraded", part: desk.part, message: `cannot record a model call: ${cause}` });
   }
-  desk.emit({ kind: "spend", purpose, model: nameCandidate({ provider, model }), inputTokens, outputTokens });
+  emitSpend(desk.emit, record);
+}
+
+/** Tells of a call whose record is in the ledger. */
+export function emitSpend(emit: EventSink, record: SpendRecord): void {
+  const { purpose, provider, model, inputTokens, outputTokens } = record;
+  emit({ kind: "spend", purpose, model: nameCandidate({ provider, model }), inputTokens, outputTokens });
 }
 
 /** One call that was made, as the ledger has it. */

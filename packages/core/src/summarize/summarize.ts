@@ -2,7 +2,7 @@
  * What folding asks for: one summary of one run. `compact` is handed a function of this type and knows nothing of models, prompts or
  * guards. It always ends in a text, because the last level needs no model; only an abort ends without one.
  */
-import type { RunItem } from "../store/folding.ts";
+import type { RunItem, SpendRecord } from "../store/folding.ts";
 import type { BriefTexts } from "./prompts.ts";
 
 export interface SummarizeRequest {
@@ -22,6 +22,11 @@ export interface SummarizeRequest {
   readonly customInstructions?: string;
   /** Briefs of the operator's own, in the place of ours. */
   readonly briefs?: BriefTexts;
+  /**
+   * Stores an answer that was accepted, with what it cost, in one transaction. Called before anything else is done with the answer, so that whoever
+   * goes on after a crash does not ask for it again. Without it only the cost is recorded.
+   */
+  readonly keep?: ((result: SummarizeResult, spent: SpendRecord) => Promise<unknown>) | undefined;
   readonly signal: AbortSignal;
 }
 

@@ -3,7 +3,8 @@
  * the aggressive one; what no model wrote well enough, the extractive summariser writes. Guards decide whether a model is asked at all,
  * and every call is in the ledger.
  *
- * Invariant: a summary always comes back, unless the caller cancelled; nothing a model wrote is returned without passing the gate.
+ * Invariants: a summary always comes back, unless the caller cancelled; nothing a model wrote is returned without passing the gate; an answer that
+ * passed it is stored with its cost before anything else happens, and is not thrown away if the caller cancelled meanwhile.
  */
 import type {
   Complete,
@@ -16,6 +17,7 @@ import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
 import type { Settings } from "../settings/settings.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
+import type { SpendRecord } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
 import { type Candidate, listCandidates, nameCandidate } from "./candidates.ts";
 import { summarizeExtractively } from "./extractive.ts";
@@ -27,7 +29,7 @@ import { buildSummaryPrompt, type SummaryMode } from "./prompts.ts";
 import { cleanSources, renderSources } from "./render-sources.ts";
 import { readSources, type RunSource, showRanges } from "./run-sources.ts";
 import type { SourceLine } from "./source.ts";
-import { describeSpend, recordSpend } from "./spend.ts";
+import { describeSpend, emitSpend, recordSpend } from "./spend.ts";
 import type { Summarize, SummarizeRequest, SummarizeResult } from "./summarize.ts";
 
 export interface SummarizerOptions {
@@ -54,9 +56,10 @@ export function createSummarizer(options: SummarizerOptions): Summarize {
       return extract(await openSources(job), request.targetTokens, false);
     const modelJob = { ...job, sourcesText, targets: planTargets(request) };
     const written = await writeWithModel({ ...desk, complete }, modelJob, candidates);
+    if (written !== null) return written;
     checkAborted(request.signal);
     const targetTokens = Math.min(request.targetTokens, settings.fallbackMaxTokens);
-    return written ?? extract(await openSources(job), targetTokens, true);
+    return extract(await openSources(job), targetTokens, true);
   };
 }
 
@@ -230,13 +233,31 @@ async function ask(desk: ModelDesk, job: ModelJob, candidate: Candidate, plan: P
   });
   const attempt = judge(job, plan, request, answer);
   const { conversationId } = job.request;
-  const spent = describeSpend(request, answer, { conversationId, at: startedAt, now: desk.clock.now() });
-  await recordSpend(
-    { recordSpend: (record) => desk.store.recordSpend(record), emit: desk.emit, part: "summariser" },
-    { ...spent, outcome: describeOutcome(attempt) },
-  );
+  const now = desk.clock.now();
+  const spent = {
+    ...describeSpend(request, answer, { conversationId, at: startedAt, now }),
+    outcome: describeOutcome(attempt),
+  };
+  await keepOrRecord(desk, job.request, attempt, spent);
   if (answer.kind === "text") await desk.guards.noteAnswer(candidate);
   return attempt;
+}
+
+async function keepOrRecord(
+  { store, emit }: ModelDesk,
+  { keep }: SummarizeRequest,
+  attempt: Attempt,
+  spent: SpendRecord,
+): Promise<void> {
+  if (attempt.kind === "accepted" && keep !== undefined) {
+    await keep(attempt.result, spent);
+    emitSpend(emit, spent);
+  } else {
+    await recordSpend(
+      { recordSpend: (record) => store.recordSpend(record), emit, part: "summariser" },
+      spent,
+    );
+  }
 }
 
 function buildRequest(job: ModelJob, candidate: Candidate, plan: Plan): CompleteRequest {

@@ -1,8 +1,9 @@
 /** What every store must do with summaries after they were made, and with what is owed and counted. */
 import { POSITION_STEP } from "@lossless/core";
+import type { SummaryText } from "@lossless/core/ports";
 import { expect, test } from "vitest";
 import { batchOf, clock, fold, makeEvent, readContext, readItems, replace, say, session } from "./parts.ts";
-import { tell, textOf } from "./parts.ts";
+import { SPENT, tell, textOf } from "./parts.ts";
 import type { WithStore } from "./parts.ts";
 
 export function testFolding(withStore: WithStore): void {
@@ -61,7 +62,8 @@ export function testFolding(withStore: WithStore): void {
       expect(Buffer.from(sources[1]?.bytes ?? []).toString()).toBe(JSON.stringify(say("b")));
       const better = replace(textOf(1).summaryId, textOf(2, "better"), sources);
       expect(await store.replaceSummary(better, clock.now())).toMatchObject({ kind: "published" });
-      expect(await store.replaceSummary(better, clock.now())).toEqual({ kind: "stale" });
+      const late = replace(textOf(1).summaryId, textOf(3, "too late"), sources);
+      expect(await store.replaceSummary(late, clock.now())).toEqual({ kind: "stale" });
       expect(await readContext(store, conversationId)).toEqual([textOf(2).summaryId, ids[2]]);
       expect(await store.readSummary(textOf(1).summaryId)).toMatchObject({ state: "retired" });
       const published = await store.listPublished({ after: "", limit: 10 });
@@ -71,6 +73,46 @@ export function testFolding(withStore: WithStore): void {
       expect(await store.listPublished({ after: textOf(2).summaryId, limit: 10 })).toEqual([]);
       expect(await store.listSummariesOf(ids[0] ?? 0)).toContain(textOf(2).summaryId);
       expect(await store.listSummariesOf(ids[2] ?? 0)).toEqual([]);
+    }));
+
+  test("records what a summary cost with it, once, also when its text comes too late", () =>
+    withStore(async (store) => {
+      const at = (n: number) => makeEvent(`m${n}`, say(`place ${n}`), { position: n * POSITION_STEP });
+      const { conversationId } = await store.append(batchOf([at(1), at(2), at(4), at(5)]));
+      const paid = (n: number): SummaryText => ({ ...textOf(n), spent: { ...SPENT, conversationId } });
+      const countCalls = (): Promise<number> => store.countSpendCalls(0);
+      const run = await readItems(store, conversationId, 0, 3);
+      const fold = { conversationId, run, state: "cover", now: clock.now() } as const;
+      // The second answer to a request is for a caller who did not hear the first.
+      for (const calls of [1, 1]) {
+        expect(await store.storeSummary({ ...fold, summary: paid(1) })).toMatchObject({ kind: "published" });
+        expect(await countCalls()).toBe(calls);
+      }
+      expect(await store.storeSummary({ ...fold, summary: paid(2) })).toEqual({ kind: "stale" });
+      expect(await countCalls()).toBe(2);
+
+      await store.append(batchOf([at(3)]));
+      const { run: stale = [] } = (await store.readStale(conversationId)) ?? {};
+      const remade = replace(textOf(1).summaryId, paid(3), stale);
+      for (const calls of [3, 3]) {
+        expect(await store.storeRemade(remade, clock.now())).toMatchObject({ kind: "published" });
+        expect(await countCalls()).toBe(calls);
+      }
+      expect(await store.storeRemade(replace("sum_0000000000000000", paid(4), stale), 1)).toEqual({
+        kind: "stale",
+      });
+      expect(await countCalls()).toBe(4);
+
+      const sources = await store.readSources(textOf(1).summaryId);
+      const better = replace(textOf(1).summaryId, paid(5), sources);
+      for (const calls of [5, 5]) {
+        expect(await store.replaceSummary(better, clock.now())).toMatchObject({ kind: "published" });
+        expect(await countCalls()).toBe(calls);
+      }
+      const late = replace(textOf(1).summaryId, paid(6), sources);
+      expect(await store.replaceSummary(late, clock.now())).toEqual({ kind: "stale" });
+      const [sum] = await store.sumSpend({ since: 0, by: "conversation" });
+      expect(sum).toEqual({ key: String(conversationId), calls: 6, inputTokens: 600, outputTokens: 60 });
     }));
 
   test("puts the sources of a summary back, after it was told what that would change", () =>

@@ -8,6 +8,7 @@ import type {
   PublishResult,
   RecallScope,
   RunItem,
+  SpendRecord,
   Store,
   StoreSummary,
   SummaryReplacement,
@@ -95,6 +96,19 @@ export const textOf = (n: number, content = `summary ${n}`): SummaryText => ({
   model: "test",
   level: "normal",
 });
+
+/** A call of a model. */
+export const SPENT: SpendRecord = {
+  at: 1,
+  conversationId: null,
+  purpose: "leaf",
+  provider: "p",
+  model: "m",
+  inputTokens: 100,
+  outputTokens: 10,
+  durationMs: 1,
+  outcome: "accepted",
+};
 
 /** The items of the cover from one to another, counted from the oldest. */
 export async function readItems(

@@ -1,5 +1,5 @@
 /** What models cost, in an archive of maps: each call, and sums of them. */
-import { UNCAPPED_PURPOSE } from "@lossless/core/adapter";
+import { addSpend, UNCAPPED_PURPOSE } from "@lossless/core/adapter";
 import type { Row, SpendGroup, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { change } from "./change.ts";
@@ -21,17 +21,8 @@ const toGroup = (key: string, rows: readonly Row<"spend">[]): SpendGroup => ({
 
 export const spendVerbs = (archive: MemoryArchive) =>
   ({
-    async recordSpend({ conversationId, inputTokens, outputTokens, durationMs, ...record }) {
-      change(archive, (changes) =>
-        changes.insert("spend", {
-          ...record,
-          spend_id: archive.count("spend", {}) + 1,
-          conversation_id: conversationId,
-          input_tokens: inputTokens,
-          output_tokens: outputTokens,
-          duration_ms: durationMs,
-        }),
-      );
+    async recordSpend(record) {
+      change(archive, (changes) => addSpend(changes, archive.ids("spend", 1), record));
     },
     async sumSpend({ since, by, timeZoneOffsetMs = 0 }) {
       const rows = archive.list("spend").filter(({ at }) => at >= since);

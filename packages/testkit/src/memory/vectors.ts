@@ -1,5 +1,6 @@
 /** Vectors in an archive of maps: every search compares all of a space. */
 import {
+  addSpend,
   dotProduct,
   fitDimensions,
   isLeaseFree,
@@ -72,7 +73,8 @@ export const vectorVerbs = (archive: MemoryArchive) => {
         .filter((id) => id > after && !known.has(id))
         .slice(0, limit);
     },
-    async storeVectors({ spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [] }) {
+    async storeVectors({ spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [], spent }) {
+      if (spent) change(archive, (changes) => addSpend(changes, archive.ids("spend", 1), spent));
       const space = archive.find("vector_spaces", spaceId);
       if (space?.lease_holder !== holder) return { kind: "lost" };
       const fit = fitDimensions(space.dimensions, vectors);

@@ -54,7 +54,8 @@ export function defineWorker(program: Command): void {
 Folds whatever is due in the archive, prepares summaries, remakes stale ones, makes vectors if the settings name a model
 for them, and indexes what was stored. Each piece of work is claimed before it begins, so that several workers never do
 the same: start more of them, on any machine, to do more at once. What a killed worker had claimed is taken over when its
-lease has run out. At most the model call that was under way is lost then; every summary that was finished is kept.
+lease has run out. An answer of a model is stored as soon as it is there, so at most the call that was under way is made
+again.
 
 A conversation owes a fold once a host has stored a turn that reached its threshold. With --budget, conversations without
 such a host are folded too. Ctrl-C, or SIGTERM, ends the worker and gives back what it had claimed. A server that cannot
