@@ -7,7 +7,7 @@ import { appendFileSync } from "node:fs";
 import { resolveSettings } from "@lossless/core";
 import type { Complete, Embed } from "@lossless/core";
 import { makeOpenEngine } from "@lossless/core/ports";
-import type { OpenStore, Store } from "@lossless/core/ports";
+import { watchStores } from "@lossless/testkit/watched-store.ts";
 import { openStore } from "lossless-claw";
 import { WorkerRounds } from "../src/commands/fold/worker-rounds.ts";
 
@@ -59,19 +59,12 @@ const embed: Embed = async ({ texts }) => {
   };
 };
 
-const openWatched: OpenStore = async (address, options) =>
-  new Proxy(await openStore(address, options), {
-    get(store, name) {
-      const verb: unknown = store[name as keyof Store];
-      if (typeof verb !== "function") return verb;
-      return async (...request: unknown[]) => {
-        step();
-        const result: unknown = await Reflect.apply(verb, store, request);
-        step();
-        return result;
-      };
-    },
-  });
+const openWatched = watchStores(openStore, async (_verb, run) => {
+  step();
+  const result = await run();
+  step();
+  return result;
+});
 
 const { settings } = resolveSettings({
   env: {},

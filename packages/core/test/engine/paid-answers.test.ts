@@ -1,15 +1,15 @@
 /** What a model has answered is paid for: it is stored whatever happens in that moment, and not asked for again. Kills are in `cli/test/paid-once.ts`. */
 import { makeTemporaryFolder } from "@lossless/testkit";
+import { watchStores } from "@lossless/testkit/watched-store.ts";
 import { openStore } from "lossless-claw";
 import { expect, onTestFinished, test } from "vitest";
 import type { Engine } from "../../src/index.ts";
 import { EngineError } from "../../src/index.ts";
 import { makeOpenEngine } from "../../src/ports.ts";
-import type { OpenStore, Store } from "../../src/ports.ts";
 import { SESSION } from "./conversation.ts";
-import { answerCall, foldSettings, makeMarkedTurns } from "./fold-program.ts";
+import { answerCall, CONVERSATION, foldSettings, makeMarkedTurns } from "./fold-program.ts";
 
-const REQUEST = { session: SESSION, budgetTokens: 4_000, force: true };
+const REQUEST = { conversationId: CONVERSATION, budgetTokens: 4_000, force: true };
 
 interface Stage {
   readonly engine: Engine;
@@ -23,17 +23,10 @@ async function setStage(meddle: (verb: string) => void): Promise<Stage> {
   onTestFinished(() => folder[Symbol.dispose]());
   const database = folder.file("lcm.db");
   const asked: string[] = [];
-  const openWatched: OpenStore = async (address, options) =>
-    new Proxy(await openStore(address, options), {
-      get(store, name) {
-        const verb: unknown = store[name as keyof Store];
-        if (typeof verb !== "function") return verb;
-        return async (...request: unknown[]) => {
-          if (asked.length > 0) meddle(String(name));
-          return (await Reflect.apply(verb, store, request)) as unknown;
-        };
-      },
-    });
+  const openWatched = watchStores(openStore, async (verb, run) => {
+    if (asked.length > 0) meddle(verb);
+    return run();
+  });
   const engine = await makeOpenEngine({ openStore: openWatched, workerUrl: new URL(import.meta.url) })({
     database,
     thread: false,
@@ -51,7 +44,7 @@ async function setStage(meddle: (verb: string) => void): Promise<Stage> {
 
 /** Each answer became one summary, and nothing was asked for twice. */
 async function expectEachStored({ engine, asked }: Stage): Promise<void> {
-  const { items } = await engine.listSummaries({ conversationId: 1, limit: 1_000 });
+  const { items } = await engine.listSummaries({ conversationId: CONVERSATION, limit: 1_000 });
   expect(items.filter(({ model }) => model !== "extractive")).toHaveLength(asked.length);
   expect(new Set(asked).size).toBe(asked.length);
   const [spent] = await engine.spend({ since: 0, by: "all" });
