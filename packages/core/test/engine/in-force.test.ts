@@ -83,7 +83,8 @@ test("a reading call is answered by a thread of its own while a write waits for 
   const engine = await openEngine({ database, busyLimitMs: 60_000 });
   await engine.ingest(say(0));
   await engine.readMessage({ messageId: 1 });
-  const other = new DatabaseSync(database);
+  // The index of what was just stored may still be written.
+  const other = new DatabaseSync(database, { timeout: 60_000 });
   other.exec("BEGIN IMMEDIATE");
   const order: string[] = [];
   const writing = engine.ingest(say(1)).catch(() => undefined);
