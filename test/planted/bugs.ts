@@ -231,6 +231,54 @@ export const BUGS: readonly PlantedBug[] = [
     test: [CONTRACT, "forgets a message for good, and knows its event for ever"],
   },
   {
+    name: "a summary that is not shown keeps the words of a forgotten message",
+    file: "packages/core/src/archive/forget.ts",
+    find: "    eraseSummary(changes, summary, renderNote(now, replacement?.summary.summaryId ?? null));",
+    replace:
+      "    if (replacement) eraseSummary(changes, summary, renderNote(now, replacement?.summary.summaryId ?? null));",
+    test: [
+      CONTRACT,
+      "leaves nothing of a forgotten message in summaries that are not shown: prepared, stand-ins, replaced ones",
+    ],
+  },
+  {
+    name: "a summary is shown although everything under it was taken back",
+    file: "packages/core/src/archive/cover.ts",
+    find: "    draft.hidden = hideSummary(draft.messages);\n",
+    replace: "",
+    test: [CONTRACT, "hides a summary while everything under it is hidden, and shows it again"],
+  },
+  {
+    name: "a sub-agent reads a conversation that its grant does not name",
+    file: "packages/core/src/recall/reach.ts",
+    find: "if (wanted !== undefined && !grant.conversationIds.includes(wanted)) throw notFound(wanted);",
+    replace: "",
+    test: [
+      "packages/core/test/recall/grants.test.ts",
+      "open no other conversation of the same owner, whatever an argument names",
+    ],
+  },
+  {
+    name: "a copied chat opens what the original was told later",
+    file: "packages/core/src/recall/reach.ts",
+    find: "part.conversationId === conversationId && position <= part.position);",
+    replace: "part.conversationId === conversationId);",
+    test: [
+      "packages/core/test/recall/reach.test.ts",
+      "a copied chat opens what was said before the copy, and nothing that the original was told later",
+    ],
+  },
+  {
+    name: "what another program has edited is sealed as if it were true",
+    file: "packages/sqlite/src/seals.ts",
+    find: "      for (const ids of changed.values()) ids.clear();\n",
+    replace: "",
+    test: [
+      "packages/sqlite/test/verify.test.ts",
+      "notices an edit that another program made while this one goes on storing",
+    ],
+  },
+  {
     name: "a title keeps words of a forgotten message",
     file: "packages/core/src/archive/forget.ts",
     find: `const words = { title: null, name: null, tags: null, branch: null };`,

@@ -243,3 +243,26 @@ describe("verify", () => {
     }
   });
 });
+
+test("notices an edit that another program made while this one goes on storing", async () => {
+  using folder = makeTemporaryFolder();
+  const path = copyArchive(folder.path);
+  const engine = await openEngine({ database: path, thread: false });
+  const store = (sessionId: string, eventId: string) =>
+    engine.ingest({
+      session: { ...session, key: `agent:main:${sessionId}`, id: sessionId },
+      messages: [{ eventId, message: { role: "user", content: eventId } }],
+    });
+  try {
+    await store("session-2", "one");
+    const other = new DatabaseSync(path);
+    allowWrites(other);
+    other.exec("UPDATE conversations SET project = '/srv/elsewhere' WHERE session_id = 'session-2'");
+    other.close();
+    await store("session-3", "two");
+    const { problems } = await engine.verify();
+    expect(problems.map(({ message }) => message)).toEqual([expect.stringContaining("conversation 2")]);
+  } finally {
+    await engine.close();
+  }
+});

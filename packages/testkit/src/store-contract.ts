@@ -601,12 +601,17 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
           leaseHolder: "one",
           leaseUntil: now + 5_000,
         });
+        // More is owed meanwhile: whoever works on it goes on alone.
+        await store.addDebt({ conversationId, budgetTokens: 2_000, now });
+        expect(await store.claimDebt({ ...lease, holder: "two" })).toBeNull();
         const paid = { conversationId, holder: "one", now, failure: null, retryAt: null };
         await store.settleDebt({ ...paid, holder: "two" });
         expect(await store.readDebt(conversationId)).toMatchObject({ leaseHolder: "one" });
         await store.settleDebt(paid);
         expect(await store.readDebt(conversationId)).toBeNull();
         expect(await store.claimUpkeep({ ...lease, holder: "two" })).toBe(true);
+        await store.releaseUpkeep({ conversationId, holder: "one" });
+        expect(await store.claimUpkeep({ ...lease, holder: "one" })).toBe(false);
         await store.releaseUpkeep({ conversationId, holder: "two" });
         expect(await store.claimUpkeep({ ...lease, holder: "one" })).toBe(true);
         await store.releaseUpkeep({ conversationId, holder: "one" });

@@ -78,6 +78,22 @@ describe("grants", () => {
     expect(asked.messages[0]?.text).toContain("Note n-26:");
   });
 
+  test("open no other conversation of the same owner, whatever an argument names", async () => {
+    await using archive = await openArchive();
+    const { engine } = archive;
+    await foldedArchive(engine);
+    const kitchen = { key: "agent:main:kitchen", id: "kitchen", owner: main.owner };
+    await engine.ingest({ session: kitchen, messages: longTalk("k", 5) });
+    await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [1] });
+    const asked = { session: child, delegated: true, pattern: "Note k-2" };
+    expect((await engine.grep({ session: kitchen, pattern: asked.pattern })).hits.length).toBeGreaterThan(0);
+    await expect(engine.grep({ ...asked, conversationId: 2 })).rejects.toMatchObject({ code: "not_found" });
+    for (const scope of [{}, { allConversations: true }])
+      expect(
+        (await engine.grep({ ...asked, ...scope })).hits.map(({ conversationId }) => conversationId),
+      ).not.toContain(2);
+  });
+
   test("name only the tools a sub-agent has, also in its own context", async () => {
     await using archive = await openArchive({ settings: { freshTailCount: 4 } });
     const { engine } = archive;

@@ -109,6 +109,26 @@ describe("opening by id", () => {
   });
 });
 
+test("a copied chat opens what was said before the copy, and nothing that the original was told later", async () => {
+  await using archive = await openArchive({ settings: SMALL });
+  const { engine } = archive;
+  const copy = { key: "agent:main:copy", id: "copy", owner: OWNER };
+  const talk = longTalk("n", 90);
+  await engine.ingest({ session: main, messages: talk });
+  const eventIds = talk.slice(0, 5).map(({ eventId = "" }) => eventId);
+  await engine.fork({ session: copy, parentSessionId: main.id, eventIds });
+  await engine.ingest({ session: copy, messages: [say("c", "user", "On in the copy.")] });
+  const open = (id: string) => engine.describe({ session: copy, id });
+  expect(await open("msg_5")).toMatchObject({ type: "messages" });
+  for (const id of ["msg_6", "msg_12", "msg_4..msg_7"])
+    await expect(open(id), id).rejects.toMatchObject({ code: "not_found" });
+  await engine.compact({ conversationId: 1, budgetTokens: 1_000, force: true });
+  const { items } = await engine.listSummaries({ conversationId: 1, limit: 50 });
+  expect(items.length).toBeGreaterThan(0);
+  for (const { summaryId } of items)
+    await expect(open(summaryId), summaryId).rejects.toMatchObject({ code: "not_found" });
+});
+
 test("an owner named in a request does not change whose session asks", async () => {
   await using archive = await openArchive({});
   const { engine } = archive;

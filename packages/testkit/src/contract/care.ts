@@ -64,6 +64,9 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
       await store.forget({ ...request, messageIds: [results[0]?.messageId ?? 0] });
       const left = { agent: "codex", project: "/srv/birds", branch: null, title: null };
       expect(await store.readConversation(conversationId)).toMatchObject(left);
+      // Its transcript comes again, with the words about it.
+      await store.append({ ...batchOf(events), origin });
+      expect(await store.readConversation(conversationId)).toMatchObject(left);
     }));
 
   test("keeps no word about a conversation of which all was forgotten, also when the message comes again", () =>
@@ -125,6 +128,29 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
       expect((await store.forget({ ...request, replacements })).kind).toBe("forgotten");
       expect(await readContext(store, conversationId)).toEqual([textOf(2).summaryId, ids[2]]);
       expect((await store.readSummary(summaryId))?.content).not.toContain("tells of a");
+    }));
+
+  test("leaves nothing of a forgotten message in summaries that are not shown: prepared, stand-ins, replaced ones", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c", "d"]);
+      const tales = [1, 2, 3, 4].map((n) => textOf(n, `tale ${n} of the stork`));
+      const [first = textOf(1), second = textOf(2), third = textOf(3), fourth = textOf(4)] = tales;
+      await fold(store, conversationId, { count: 2, text: first });
+      const sources = await store.readSources(first.summaryId);
+      await store.replaceSummary(replace(first.summaryId, second, sources), clock.now());
+      await fold(store, conversationId, { count: 2, text: third, state: "prepared" });
+      await fold(store, conversationId, { count: 3, text: fourth, state: "reserve" });
+      const { messageIds, summaries } = await store.planForget([ids[0] ?? 0], []);
+      expect(summaries.map(({ summaryId }) => summaryId).toSorted()).toEqual(
+        tales.map(({ summaryId }) => summaryId),
+      );
+      const replacements = [
+        replace(second.summaryId, textOf(5, "of b"), await store.readSources(second.summaryId)),
+      ];
+      const request = { messageIds, alsoSummaryIds: [], replacements, reason: "asked", now: clock.now() };
+      expect((await store.forget(request)).kind).toBe("forgotten");
+      for (const { summaryId } of tales)
+        expect((await store.readSummary(summaryId))?.content).not.toContain("stork");
     }));
 
   test("copies a conversation in front of another one, once", () =>

@@ -1,6 +1,6 @@
 /** What every store must do with summaries after they were made, and with what is owed and counted. */
 import { POSITION_STEP } from "@lossless/core";
-import type { SummaryText } from "@lossless/core/ports";
+import type { FoldRun, SummaryText } from "@lossless/core/ports";
 import { expect, test } from "vitest";
 import { batchOf, clock, fold, makeEvent, readContext, readItems, replace, say, session } from "./parts.ts";
 import { SPENT, tell, textOf } from "./parts.ts";
@@ -28,6 +28,84 @@ export function testFolding(withStore: WithStore): void {
       const outcomes = await store.publishStored({ conversationId, folds, now: clock.now() });
       expect(outcomes.map(({ kind }) => kind)).toEqual(["published", "stale"]);
       expect(await readContext(store, conversationId)).toEqual([textOf(0).summaryId, ...ids.slice(2)]);
+    }));
+
+  test("refuses a run of which a message was revised or hidden since it was read", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c"]);
+      const publish = (run: FoldRun, n: number) =>
+        store.storeSummary({ conversationId, run, summary: textOf(n), state: "cover", now: clock.now() });
+      const first = await readItems(store, conversationId, 0, 2);
+      await store.append(batchOf([makeEvent("e0", say("a, corrected"))]));
+      expect(await publish(first, 1)).toEqual({ kind: "stale" });
+      const second = await readItems(store, conversationId, 0, 2);
+      await store.setHidden(session, "branch", ["e1"], clock.now(), "exactly");
+      expect(await publish(second, 2)).toEqual({ kind: "stale" });
+      expect(await readContext(store, conversationId)).toEqual([ids[0], ids[2]]);
+    }));
+
+  test("puts a stored summary only in the place of what it was made from", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c", "d", "e"]);
+      await fold(store, conversationId, { count: 2, text: textOf(1), state: "prepared" });
+      const run = await readItems(store, conversationId, 2, 4);
+      const folds = [{ summaryId: textOf(1).summaryId, run }];
+      expect(await store.publishStored({ conversationId, folds, now: clock.now() })).toEqual([
+        { kind: "stale" },
+      ]);
+      // Nor is a stand-in the source of a summary that has only a part of what it stands for.
+      await fold(store, conversationId, { count: 4, text: textOf(2), state: "reserve" });
+      const part = {
+        conversationId,
+        run: await readItems(store, conversationId, 0, 3),
+        sourceIds: [textOf(2).summaryId],
+        summary: textOf(3),
+        state: "cover" as const,
+        now: clock.now(),
+      };
+      expect(await store.storeSummary(part)).toEqual({ kind: "stale" });
+      expect(await readContext(store, conversationId)).toEqual(ids);
+    }));
+
+  test("retires what was made ahead of a summary that took its place, and a root that a longer one replaces", () =>
+    withStore(async (store) => {
+      const { conversationId } = await tell(store, ["a", "b", "c", "d", "e", "f"]);
+      const make = async (n: number, count: number, state: "prepared" | "reserve", isRoot = false) => {
+        const run = await readItems(store, conversationId, 0, count);
+        const now = clock.now();
+        await store.storeSummary({ conversationId, run, summary: textOf(n), state, isRoot, now });
+      };
+      await make(1, 2, "prepared");
+      await make(2, 3, "reserve", true);
+      await make(3, 4, "reserve", true);
+      await fold(store, conversationId, { count: 2, text: textOf(4) });
+      const states = await Promise.all(
+        [1, 2, 3, 4].map(async (n) => (await store.readSummary(textOf(n).summaryId))?.state),
+      );
+      expect(states).toEqual(["retired", "retired", "reserve", "cover"]);
+    }));
+
+  test("shows a row that comes to the place where a summary ends, after it", () =>
+    withStore(async (store) => {
+      const at = (id: string, n: number) => makeEvent(id, say(id), { position: n * POSITION_STEP });
+      const { conversationId } = await store.append(batchOf([at("a", 1), at("b", 2), at("c", 3)]));
+      await fold(store, conversationId, { count: 2, text: textOf(1) });
+      const { results } = await store.append(batchOf([at("d", 2)]));
+      const context = await readContext(store, conversationId);
+      expect(context.slice(0, 2)).toEqual([textOf(1).summaryId, results[0]?.messageId]);
+      expect(await store.hasStale(conversationId)).toBe(false);
+    }));
+
+  test("hides a summary while everything under it is hidden, and shows it again", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c"]);
+      await fold(store, conversationId, { count: 2, text: textOf(1) });
+      await store.setHidden(session, "branch", ["e0"], clock.now(), "exactly");
+      expect(await readContext(store, conversationId)).toEqual([textOf(1).summaryId, ids[2]]);
+      await store.setHidden(session, "branch", ["e0", "e1"], clock.now(), "exactly");
+      expect(await readContext(store, conversationId)).toEqual([ids[2]]);
+      await store.setHidden(session, "branch", ["e0"], clock.now(), "exactly");
+      expect(await readContext(store, conversationId)).toEqual([textOf(1).summaryId, ids[2]]);
     }));
 
   test("remakes a summary under which a late row came, and shows the new one when it is swapped in", () =>
