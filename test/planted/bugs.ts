@@ -166,6 +166,23 @@ export const BUGS: readonly PlantedBug[] = [
     test: ["packages/openclaw/test/spool.test.ts", "stops at the first turn that fails and keeps the rest"],
   },
   {
+    name: "a turn in the spool is lost with the power",
+    file: "packages/openclaw/src/capture/spool.ts",
+    find: "    await file.writeFile(text);\n    await file.sync();",
+    replace: "    await file.writeFile(text);",
+    test: ["packages/openclaw/test/spool.test.ts", "has it on the disk before it counts as kept"],
+  },
+  {
+    name: "a turn that the database cannot take now is put aside for good",
+    file: "packages/openclaw/src/capture/capture.ts",
+    find: "if (isDatabaseFailure(error)) throw error;",
+    replace: "",
+    test: [
+      "packages/openclaw/test/spool.test.ts",
+      "keeps a turn that can never be stored under another name, and one that only the database refuses now",
+    ],
+  },
+  {
     name: "turns leave the spool in another order than they came",
     file: "packages/openclaw/src/capture/spool.ts",
     find: `a.turn.admission.activeMessagePosition - b.turn.admission.activeMessagePosition ||`,
@@ -361,8 +378,8 @@ export const BUGS: readonly PlantedBug[] = [
   {
     name: "two processes fold one conversation, and both pay",
     file: "packages/core/src/archive/debts.ts",
-    find: "lease_until === null || lease_until <= now || lease_holder === holder;",
-    replace: "lease_holder === holder || now > 0;",
+    find: "  lease_until <= now ||\n",
+    replace: "  now > 0 ||\n",
     test: [CONTRACT, "lends a debt to one process at a time, and is paid once"],
   },
   {

@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { EngineError, resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
+import { watchDisk } from "@lossless/testkit/watch-disk.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ContextEngine } from "../src/host/host.ts";
 import { ProcessMemory } from "../src/host/process-memory.ts";
@@ -77,6 +78,18 @@ describe("a database that cannot take a turn", () => {
     const [name] = await listSpool();
     expect((await stat(join(folder, "lcm-spool", name!))).mode & 0o777).toBe(0o600);
     expect(memory.outages.map((outage) => outage.part)).toContain("spool");
+  });
+
+  test.runIf(process.platform === "linux")("has it on the disk before it counts as kept", async () => {
+    const spool = new Spool(join(folder, "lcm.db"));
+    const seen = await watchDisk(() => spool.add(speak("one")));
+    const [name = ""] = await listSpool();
+    const path = join(folder, "lcm-spool", name);
+    expect(seen.map((call) => call.replace(/\.json\..*/, ".json and more"))).toEqual([
+      `flush ${path} and more`,
+      `rename ${path}`,
+      `flush ${join(folder, "lcm-spool")}`,
+    ]);
   });
 
   test("gets the turns in order when it is back, before the next one", async () => {
@@ -321,6 +334,36 @@ describe("temporary files", () => {
 describe("draining", () => {
   const store = async (): Promise<void> => undefined;
 
+  test("hands over the turns of one session, and leaves those of others", async () => {
+    const spool = new Spool(join(folder, "lcm.db"));
+    await spool.add(speak("one"));
+    await spool.add({ ...speak("two"), sessionId: "another", advancementKey: "another" });
+    const seen: string[] = [];
+    expect(await spool.drain(SESSION_ID, async (turn) => void seen.push(turn.sessionId))).toBe(1);
+    expect(seen).toEqual([SESSION_ID]);
+    expect(await new Spool(join(folder, "lcm.db")).sessions()).toEqual(["another"]);
+  });
+
+  test("keeps a turn that can never be stored under another name, and one that only the database refuses now", async () => {
+    isDown = true;
+    await newEngine().commitTurn(speak("one"));
+    isDown = false;
+    const [name] = await listSpool();
+    const { ingest } = archive;
+    const fail = (code: "database_full" | "invalid_input") =>
+      Object.assign(archive, { ingest: () => Promise.reject(new EngineError(code, "cannot store it")) });
+    try {
+      fail("database_full");
+      await newEngine().commitTurn(speak("two"));
+      expect(await listSpool()).toContain(name);
+      fail("invalid_input");
+      await newEngine().bootstrap(session);
+    } finally {
+      Object.assign(archive, { ingest });
+    }
+    expect(await new Spool(join(folder, "lcm.db")).listAside()).toContain(`${name}.refused`);
+  });
+
   test("stops at the first turn that fails and keeps the rest", async () => {
     const spool = new Spool(join(folder, "lcm.db"));
     for (const text of ["one", "two", "three"]) await spool.add(speak(text));
@@ -342,6 +385,16 @@ describe("draining", () => {
     const seen: number[] = [];
     await spool.drain(SESSION_ID, async (turn) => void seen.push(turn.admission.activeMessagePosition));
     expect(seen).toEqual([0, 4]);
+  });
+
+  test("goes on after the clock was set back, whoever held the lock before", async () => {
+    const spool = new Spool(join(folder, "lcm.db"));
+    await spool.add(speak("one"));
+    const lock = join(folder, "lcm-spool", "drain.lock");
+    await writeFile(lock, "");
+    const ahead = new Date(Date.now() + 86_400_000);
+    await utimes(lock, ahead, ahead);
+    expect(await spool.drain(SESSION_ID, store)).toBe(1);
   });
 
   test("is done by one process at a time; a lock left behind long ago is no lock", async () => {

@@ -185,7 +185,8 @@ export function sweepIntakes(
   for (const name of listFolder(folder)) {
     if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue;
     const left = join(folder, name);
-    const age = now - (statSync(left, { throwIfNoEntry: false })?.mtimeMs ?? now);
+    // A time far ahead: the clock was set back since.
+    const age = Math.abs(now - (statSync(left, { throwIfNoEntry: false })?.mtimeMs ?? now));
     if (age <= leftAfterMs || !isFree(left)) continue;
     removeIntake(left);
     removed.push(left);

@@ -615,6 +615,10 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
         await store.releaseUpkeep({ conversationId, holder: "two" });
         expect(await store.claimUpkeep({ ...lease, holder: "one" })).toBe(true);
         await store.releaseUpkeep({ conversationId, holder: "one" });
+        // Taken by a clock that was far ahead, and set right since.
+        const ahead = { ...lease, now: now + 7 * 86_400_000 };
+        expect(await store.claimUpkeep({ ...ahead, holder: "two" })).toBe(true);
+        expect(await store.claimUpkeep({ ...lease, holder: "one" })).toBe(true);
       }));
 
     test("adds up what models cost, and keeps guards", () =>

@@ -1,14 +1,28 @@
 /** What a program asks of the disk, in order: tests of what is written before what. On Linux only. */
 import fs from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 
 /** What is flushed, renamed and removed while `work` runs, in order. The calls themselves go through. */
 export async function watchDisk(work: () => Promise<unknown>): Promise<string[]> {
   const { fsyncSync, renameSync, rmSync } = fs;
+  const { rename } = fs.promises;
+  const handles = await findHandleMethods();
+  const { sync } = handles;
   const seen: string[] = [];
+  const noteFlush = (handle: number): void =>
+    void seen.push(`flush ${fs.readlinkSync(`/proc/self/fd/${handle}`)}`);
   fs.fsyncSync = (handle) => {
-    seen.push(`flush ${fs.readlinkSync(`/proc/self/fd/${handle}`)}`);
+    noteFlush(handle);
     fsyncSync(handle);
+  };
+  handles.sync = function syncNoted(this: FileHandle) {
+    noteFlush(this.fd);
+    return sync.call(this);
+  };
+  fs.promises.rename = (from, to) => {
+    seen.push(`rename ${String(to)}`);
+    return rename(from, to);
   };
   fs.renameSync = (from, to) => {
     seen.push(`rename ${String(to)}`);
@@ -23,7 +37,16 @@ export async function watchDisk(work: () => Promise<unknown>): Promise<string[]>
     await work();
   } finally {
     Object.assign(fs, { fsyncSync, renameSync, rmSync });
+    handles.sync = sync;
+    fs.promises.rename = rename;
     syncBuiltinESMExports();
   }
   return seen;
+}
+
+/** The methods that all open files share; nothing exports them. */
+async function findHandleMethods(): Promise<FileHandle> {
+  const handle = await fs.promises.open("/dev/null");
+  await handle.close();
+  return Object.getPrototypeOf(handle) as FileHandle;
 }

@@ -31,12 +31,19 @@ function* lockDebtOf(conversationId: number, onlyFree = false): Asking<DebtRow |
   return head || !onlyFree ? yield* readDebtOf(conversationId) : null;
 }
 
+/** Nobody takes a lease for so long: the clock was set back since, and whoever holds it may be gone. */
+const LONGEST_LEASE_MS = 24 * 3_600_000;
+
 /** Whether this holder may have a lease. */
 export const isLeaseFree = (
   { lease_holder, lease_until }: Pick<DebtRow, "lease_holder" | "lease_until">,
   holder: string,
   now: number,
-): boolean => lease_until === null || lease_until <= now || lease_holder === holder;
+): boolean =>
+  lease_until === null ||
+  lease_until <= now ||
+  lease_until > now + LONGEST_LEASE_MS ||
+  lease_holder === holder;
 
 export function* planReadDebt(conversationId: number): Asking<Debt | null> {
   const row = yield* readDebtOf(conversationId);

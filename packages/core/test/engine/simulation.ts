@@ -2,7 +2,7 @@
  * Conversations that everything happens to, drawn from a seed: turns with tool groups, rows found late, revisions, branches that are left
  * and taken up again, heartbeats, soft boundaries and resets, histories handed over again whole, in slices and in the wrong order, forks,
  * summaries written again and taken back, messages forgotten, the archive moved into another one, with folds, upkeep and contexts in
- * between, models that fail, and processes that are killed.
+ * between, models that fail, clocks that are set back, and processes that are killed.
  *
  * Each step draws from a seed of its own, so that a script is a list of step numbers, and steps can be left out without changing the others.
  *
@@ -115,6 +115,7 @@ export class Simulation {
       { name: "dissolve", weight: 1, run: () => this.#dissolveSummary(), canCrash: true },
       { name: "move", weight: 1, run: () => this.#move() },
       { name: "wait", weight: 1, run: async () => (this.#skewMs += 7_200_000) },
+      { name: "clock", weight: 0.7, run: async () => this.#setClock() },
       { name: "reopen", weight: 1, run: () => this.#reopen() },
     ];
   }
@@ -546,6 +547,11 @@ export class Simulation {
   async #onEach(work: (conversationId: number) => Promise<unknown>): Promise<void> {
     const { items } = await this.engine.listConversations({ limit: 100 });
     for (const { conversationId } of items) await work(conversationId);
+  }
+
+  /** The clock of the machine is set, by up to three days, mostly back. */
+  #setClock(): void {
+    this.#skewMs += Math.floor((this.#random.next() - 0.7) * 4 * 86_400_000);
   }
 
   async #reopen(): Promise<void> {

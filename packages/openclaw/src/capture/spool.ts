@@ -250,9 +250,10 @@ function parseRecord(text: string): { spooledAt: number; turn: SpooledTurn } {
   return { spooledAt, turn };
 }
 
+/** A time far ahead is as old: the clock was set back since. */
 async function removeStale(path: string, ageMs: number): Promise<void> {
   const time = await readTime(path);
-  if (time !== null && Date.now() - time > ageMs) await rm(path, { force: true });
+  if (time !== null && Math.abs(Date.now() - time) > ageMs) await rm(path, { force: true });
 }
 
 async function readTime(path: string): Promise<number | null> {
