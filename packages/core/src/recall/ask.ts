@@ -1,7 +1,7 @@
 /**
- * Answering a question about the past. First a walk that needs no model: search, rank, go down from named summaries, and cut verbatim
- * passages within the cap. Then, where a model is at hand, an answer written from those passages, every id in it checked against what was
- * read. Whatever goes wrong with the model, the passages are the answer.
+ * Answers a question about the past. First a walk that needs no model: search, rank, go down from named summaries, and cut verbatim
+ * passages within the cap. Then, if there is a model, it writes an answer from those passages, and every id in it is checked against what
+ * was read. If the model fails in any way, the passages are the answer.
  */
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
@@ -19,9 +19,9 @@ import { OwnWords } from "./own-words.ts";
 import type { Reach, ScopeRequest } from "./reach.ts";
 
 export interface AskRequest extends ScopeRequest {
-  /** What to answer. */
+  /** The question to answer. */
   readonly prompt: string;
-  /** What to look for; the prompt itself when absent. */
+  /** The search query; the prompt itself when absent. */
   readonly query?: string;
   /** Look below these summaries. */
   readonly summaryIds?: readonly string[];
@@ -29,10 +29,10 @@ export interface AskRequest extends ScopeRequest {
   readonly includeRecall?: boolean;
   /** Length of the answer. */
   readonly maxTokens?: number;
-  /** Tokens of passages that are read for it. */
+  /** Tokens of passages to read for it. */
   readonly tokenCap?: number;
   readonly timeoutMs?: number;
-  /** Passages only, whatever models there are. */
+  /** Passages only, even if there is a model. */
   readonly withoutModel?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -43,7 +43,7 @@ export interface Passage {
   readonly conversationId: number;
   readonly role: string;
   readonly createdAt: number;
-  /** Verbatim; "…" stands where the message goes on. */
+  /** Verbatim; "…" marks where the message continues. */
   readonly text: string;
   readonly tokens: number;
   readonly isWhole: boolean;
@@ -79,25 +79,25 @@ export interface AskResult {
     readonly passages: number;
     readonly tokens: number;
   }[];
-  /** Conversations with matches that the bound left out. */
+  /** Conversations with matches that exceeded the limit. */
   readonly skippedConversations: number;
   readonly passages: Passage[];
   readonly failure: AskFailure | null;
-  /** Sentences of a written answer that name no passage that was read. */
+  /** Sentences of a written answer that cite no passage that was read. */
   readonly uncitedClaims: readonly string[];
-  /** What a reader should know about how it was found. */
+  /** Notes for the reader about how it was found. */
   readonly notes: readonly string[];
 }
 
 export const DEFAULT_ANSWER_TOKENS = 2_000;
 const MAX_PASSAGES = 24;
-/** Across conversations, only so many are read; the cap is theirs together. */
+/** At most this many conversations are read; they share the cap. */
 const MAX_CONVERSATIONS = 5;
-/** A passage gets at most this share of the cap, so that one long message does not take it all. */
+/** A passage gets at most this share of the cap, so that one long message does not use it all. */
 const PASSAGE_SHARE = 0.3;
 const MIN_PASSAGE_TOKENS = 60;
 const FRAME_TOKENS = 16;
-/** Messages below named summaries that are looked at. */
+/** How many messages below named summaries are read. */
 const MAX_BELOW = 5_000;
 
 export interface Gathered {
@@ -140,7 +140,7 @@ export async function gatherPassages(
   const ranked = found.ranked
     .filter(({ id }) => below === null || below.messageIds.has(id))
     .map(({ id }) => id);
-  // Below named summaries everything is meant; what the question does not find comes after what it finds, in order.
+  // Below named summaries everything is included; messages that the question does not match come after those it does, in order.
   const order = below === null ? ranked : [...new Set([...ranked, ...below.messageIds])];
   const bounded = boundConversations(order, (id) => found.candidates.get(id)?.conversationId ?? null);
   const cut = await cutPassages(own, query, bounded.ids, scope, tokenCap);
@@ -156,7 +156,7 @@ export async function gatherPassages(
   };
 }
 
-/** What is looked for. */
+/** The search query. */
 function checkQuestion(request: Pick<AskRequest, "prompt" | "query">): string {
   const prompt = request.prompt?.trim() ?? "";
   if (prompt === "")
@@ -166,7 +166,7 @@ function checkQuestion(request: Pick<AskRequest, "prompt" | "query">): string {
   return request.query?.trim() || prompt;
 }
 
-/** Everything below summaries, in the order of the conversation. */
+/** Everything below summaries, in conversation order. */
 async function readBelow(
   store: Store,
   ids: readonly string[],
@@ -260,7 +260,7 @@ function toPassage(message: MessageText, whole: string, query: Query, maxTokens:
   };
 }
 
-/** The stretch of a text that answers most of the question, verbatim but for white space. */
+/** The stretch of a text that matches most of the question, verbatim except for white space. */
 function cutToTokens(text: string, query: Query, maxTokens: number): string {
   let maxChars = maxTokens * 5;
   for (;;) {
@@ -274,7 +274,7 @@ export function renderPassage({ id, role, createdAt, text }: Passage): string {
   return `[${id}] ${role}, ${new Date(createdAt).toISOString().slice(0, 16).replace("T", " ")}\n${text}`;
 }
 
-/** What a model wrote, after the check of its ids. */
+/** A model's answer, after its ids were checked. */
 export type Written = Pick<CheckedAnswer, "text" | "citedIds" | "uncited">;
 
 export function finishAnswer(
@@ -323,7 +323,7 @@ function noteUncited(uncited: readonly string[]): string[] {
     : [`${uncited.length} sentences name no passage and cannot be checked, the first: "${clipped}"`];
 }
 
-/** As many of the best passages as an answer may be long; always one. */
+/** As many of the best passages as fit into the answer's length; always at least one. */
 function fitPassages(passages: readonly Passage[], maxTokens: number): Passage[] {
   let room = maxTokens;
   return passages.filter(({ tokens }, at) => {

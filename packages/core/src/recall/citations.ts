@@ -1,20 +1,20 @@
 /**
- * What an answer that a model wrote rests on. Ids that were not read are taken out; sentences that name no passage are told apart, because
- * nobody can check them.
+ * Checks the citations of an answer that a model wrote. Ids that were not read are removed; sentences that cite no passage are listed
+ * separately, because nobody can check them.
  */
 export interface CheckedAnswer {
-  /** Without ids that were made up. */
+  /** Without invented ids. */
   readonly text: string;
   readonly citedIds: string[];
   readonly unknown: string[];
-  /** Sentences that name no passage that was read, as they stand in the text. */
+  /** Sentences that cite no passage that was read, verbatim. */
   readonly uncited: string[];
 }
 
 const ID = /\b(?:msg_\d+|sum_[0-9a-f]{16})\b/g;
-/** Ids at the begin of a sentence, in brackets, belong to the one before: the full stop was set too early. */
+/** Ids in brackets at the beginning of a sentence belong to the one before: the full stop came too early. */
 const LEADING_IDS = /^\s*\[[^\]]*\b(?:msg_\d+|sum_[0-9a-f]{16})\b[^\]]*\][\s.,;]*/;
-/** Shorter ones are no claims: "Yes.", "In short:". */
+/** Shorter ones are not claims: "Yes.", "In short:". */
 const MIN_WORDS = 3;
 
 export function checkCitations(answer: string, readIds: readonly string[]): CheckedAnswer {
@@ -41,7 +41,7 @@ function findUncited(text: string): string[] {
   });
 }
 
-/** Moves ids that stand behind a full stop to the sentence before it. */
+/** Moves ids after a full stop to the sentence before it. */
 function attachIds(pieces: readonly string[]): string[] {
   const attached: string[] = [];
   for (const piece of pieces) {

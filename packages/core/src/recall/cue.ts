@@ -1,6 +1,6 @@
 /**
- * The recall cue: a few cited lines from older messages that speak of what the prompt asks. It is the last thing before the prompt,
- * never part of the stable front, never stored; without a clear match there is none.
+ * The recall cue: a few cited lines from older messages about the prompt's subject. It is the last thing before the prompt, never part of
+ * the stable front, never stored; without a clear match there is none.
  */
 import { escapeXmlText } from "../text/escape-xml.ts";
 import { isSubagentKey } from "../settings/session-patterns.ts";
@@ -10,7 +10,7 @@ import { searchMessages } from "./search.ts";
 
 const MAX_LINES = 4;
 const CANDIDATES = 24;
-/** A relaxed hit must be this near to the best one to be worth a line. */
+/** A relaxed hit must be this close to the best one to be worth a line. */
 const NEAR_BEST = 0.6;
 
 export async function buildCue(

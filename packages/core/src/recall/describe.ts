@@ -1,5 +1,5 @@
 /**
- * Opening one thing by its id: a summary with its neighbours in the graph, a large file in ranges of lines or bytes, a message or a range of
+ * Opens one thing by its id: a summary with its neighbours in the graph, a large file in ranges of lines or bytes, a message or a range of
  * messages verbatim. What does not fit the token cap comes in pages; each page says how to get the next.
  */
 import { readText } from "../message/normalize.ts";
@@ -15,11 +15,11 @@ import { measureSubtree } from "./subtree.ts";
 import type { SubtreeNode } from "./subtree.ts";
 
 export interface DescribeRequest extends ScopeRequest {
-  /** `sum_…`, `file_…`, `msg_…`, a range `msg_a..msg_b`, or a line that holds one of them. */
+  /** `sum_…`, `file_…`, `msg_…`, a range `msg_a..msg_b`, or a line that contains one of them. */
   readonly id: string;
-  /** Most tokens of text in the answer. */
+  /** Maximum tokens of text in the result. */
   readonly tokenCap?: number;
-  /** `next` of the answer before. */
+  /** `next` of the previous result. */
   readonly after?: string;
   /** Lines of a file, from 1, both included. */
   readonly startLine?: number;
@@ -29,7 +29,7 @@ export interface DescribeRequest extends ScopeRequest {
   readonly byteLength?: number;
 }
 
-/** A message as it was said, or the part of it that fits. */
+/** A message verbatim, or the part of it that fits. */
 export interface DescribedMessage {
   readonly id: string;
   readonly eventId: string;
@@ -39,7 +39,7 @@ export interface DescribedMessage {
   readonly createdAt: number;
   readonly tokens: number;
   readonly text: string;
-  /** UTF-16 units of the text that stand before and behind what is shown. */
+  /** UTF-16 units of the text before and after what is shown. */
   readonly textFrom: number;
   readonly textLeft: number;
 }
@@ -52,7 +52,7 @@ export type DescribeResult =
       readonly kind: "leaf" | "condensed";
       readonly depth: number;
       readonly tokenCount: number;
-      /** Tokens of what it was made from. */
+      /** Tokens of its sources. */
       readonly sourceTokens: number;
       /** Tokens of all summaries below it, and of all messages. */
       readonly descendantTokens: number;
@@ -64,7 +64,7 @@ export type DescribeResult =
       readonly messageCount: number;
       readonly isStale: boolean;
       readonly model: string;
-      /** What it was made from: summaries, and for a leaf messages. */
+      /** Its sources: summaries, and for a leaf messages. */
       readonly parentIds: readonly string[];
       readonly sourceMessageIds: readonly string[];
       /** Summaries made from it. */
@@ -87,7 +87,7 @@ export type DescribeResult =
       readonly explorationSummary: string;
       readonly storagePath: string;
       readonly messageIds: readonly string[];
-      /** Null for a file that is no text, or that is gone. */
+      /** Null for a file that is not text, or that is gone. */
       readonly content: string | null;
       readonly byteOffset: number;
       readonly byteEnd: number;
@@ -106,7 +106,7 @@ export type DescribeResult =
       readonly next: string | null;
     };
 
-/** The subtree of a summary is listed up to so many nodes; the rest is reached through them. */
+/** The subtree of a summary is listed up to this many nodes; the rest can be opened from them. */
 const MAX_SUBTREE = 60;
 /** A range of messages longer than this is read in pages. */
 const RANGE_PAGE = 200;
@@ -135,7 +135,7 @@ type Reference =
   | { readonly kind: "file"; readonly id: string }
   | { readonly kind: "messages"; readonly first: number; readonly last: number };
 
-/** Finds the one id in what was typed or copied. */
+/** Finds the one id in typed or copied text. */
 export function readReference(text: string): Reference {
   const range = /msg_(\d+)\s*(?:\.\.|…|–|-)\s*(?:msg_)?(\d+)/.exec(text);
   if (range)
@@ -162,7 +162,7 @@ export function readReference(text: string): Reference {
 
 const clip = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
-/** Does not tell what may not be read from what does not exist. */
+/** Does not distinguish what may not be read from what does not exist. */
 function notFound(id: string, reach: Reach, request: ScopeRequest = {}): EngineError {
   if (request.conversationId !== undefined) {
     const message = `cannot open ${id}: it is not in conversation ${request.conversationId}`;
@@ -211,7 +211,7 @@ async function describeSummary(
   };
 }
 
-/** A summary the caller may read, or an error that does not tell a foreign one from none. */
+/** A summary the caller may read, or an error that does not distinguish a foreign one from a missing one. */
 export async function readSummary(
   store: Store,
   reach: Reach,
@@ -224,7 +224,7 @@ export async function readSummary(
   return node;
 }
 
-/** Whether one of the summaries is, or lies below, one the grant names. */
+/** Whether one of the summaries is, or is below, one that the grant names. */
 async function isGranted(store: Store, grant: Grant | null, summaryIds: readonly string[]): Promise<boolean> {
   if (grant === null || grant.summaryIds.length === 0) return true;
   const seen = new Set<string>();
@@ -285,7 +285,7 @@ interface FileRange {
   readonly text: string;
   readonly from: number;
   readonly to: number;
-  /** Where the asked range ends. */
+  /** The end of the requested range. */
   readonly end: number;
   readonly firstLine: number;
 }
@@ -296,7 +296,7 @@ function chooseRange(
   request: DescribeRequest,
   tokenCap: number,
 ): FileRange | null {
-  // Only a text has lines; bytes of anything else say nothing to a reader.
+  // Only a text has lines; other bytes are meaningless to a reader.
   if (file.lineCount === null) return null;
   const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
   const lineAt = (line: number): number => {
@@ -324,7 +324,7 @@ function chooseRange(
   return { text: buffer.toString("utf8", from, to), from, to, end, firstLine };
 }
 
-/** Where the cap ends, at a line end if one is near. */
+/** The end of the page by the cap, at a line end if one is near. */
 function fitBytes(buffer: Buffer, from: number, end: number, tokenCap: number): number {
   let size = Math.min(end - from, tokenCap * 8);
   while (size > 64 && estimateTextTokens(buffer.toString("utf8", from, from + size)) > tokenCap)
@@ -341,7 +341,7 @@ function wholeCharacter(buffer: Buffer, at: number): number {
   return end;
 }
 
-/** A range by message ids: everything of the same conversation between the two, in the order of the conversation. */
+/** A range by message ids: everything of the same conversation between the two, in conversation order. */
 async function describeRange(
   { store, reach, tokenCap }: Opener,
   first: number,
@@ -372,7 +372,7 @@ async function describeRange(
     const texts = await store.readTexts(ids.slice(at, at + RANGE_PAGE), readScope(reach));
     for (const text of texts) {
       const piece = cutMessage(text, textFrom, room);
-      // The first message always gets in, however little fits; a later one waits for the next page rather than be cut.
+      // The first message is always included, however little of it fits; a later one is left to the next page rather than cut.
       if (shown.length > 0 && piece.textLeft > 0) return finish(at);
       shown.push(piece);
       room -= estimateTextTokens(piece.text) + 8;
@@ -401,7 +401,7 @@ async function describeRange(
   }
 }
 
-/** Reads by id are bound as searches are; time and role belong to searches alone. */
+/** Reads by id have the same limits as searches, except time and role. */
 export function readScope({ scope }: Reach): Pick<RecallScope, "owner" | "conversationIds" | "inherited"> {
   const { owner, conversationIds, inherited } = scope;
   return {
@@ -411,7 +411,7 @@ export function readScope({ scope }: Reach): Pick<RecallScope, "owner" | "conver
   };
 }
 
-/** As much of a message as a number of tokens pays for, from a place in its text on. */
+/** As much of a message as fits a number of tokens, starting at an offset in its text. */
 export function cutMessage(message: MessageText, textFrom: number, tokenCap: number): DescribedMessage {
   const { messageId, eventId, conversationId, seq, role, createdAt, tokens } = message;
   const whole = readText(message.bytes);
@@ -431,7 +431,7 @@ export function cutMessage(message: MessageText, textFrom: number, tokenCap: num
   };
 }
 
-/** A page of a text. At least a few words, so that every page gets on. */
+/** A page of a text. At least a few words, so that every page makes progress. */
 function cutText(
   text: string,
   from: number,

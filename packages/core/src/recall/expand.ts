@@ -1,6 +1,6 @@
 /**
- * Walking from summaries down to the words they stand for, breadth first, within a number of tokens. Text is verbatim; what the cap leaves
- * out is named, with the call that gets it.
+ * Walks from summaries down to the original words, breadth first, within a token limit. Text is verbatim; what exceeds the cap is named,
+ * with the call that gets it.
  */
 import type { NextStep } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
@@ -14,12 +14,12 @@ import type { Reach, ScopeRequest } from "./reach.ts";
 
 export interface ExpandRequest extends ScopeRequest {
   readonly summaryIds?: readonly string[];
-  /** Instead of ids: the summaries full text finds. */
+  /** Instead of ids: the summaries found by full text. */
   readonly query?: string;
   /** How many steps down; 3 when absent. */
   readonly maxDepth?: number;
   readonly tokenCap?: number;
-  /** False: the summaries below, without the messages. */
+  /** False: only the summaries below, without the messages. */
   readonly includeMessages?: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface ExpandedSummary {
   readonly latestAt: number;
   readonly parentIds: readonly string[];
   readonly sourceMessageIds: readonly string[];
-  /** Null when the cap did not reach it. */
+  /** Null if the cap was used up before it. */
   readonly content: string | null;
 }
 
@@ -112,7 +112,7 @@ class Walk {
         if (seen.has(id)) continue;
         seen.add(id);
         const node = await readSummary(this.#store, this.#reach, id);
-        // The text of the root itself is what the caller has; going down is what was asked for.
+        // The caller already has the text of the root itself; it asked for what is below.
         const isShown = depth > 0 && this.#pay(node.tokens);
         this.#summaries.push(toExpanded(node, isShown || depth === 0 ? node.content : null));
         if (depth > 0 && !isShown) this.#leftSummaries.push(id);
@@ -139,7 +139,7 @@ class Walk {
       if (this.#room <= FRAME_TOKENS || !(await this.#addMessage(next.messageId))) break;
       order.delete(next);
     }
-    // In the order of the conversation, so that what is left can be named as a range.
+    // In conversation order, so that the rest can be named as a range.
     for (const { messageId, conversationId, summaryId } of below.filter((one) => order.has(one)))
       this.#left.push({ id: formatMessageId(messageId), conversationId, summaryId });
   }
@@ -164,7 +164,7 @@ class Walk {
     return true;
   }
 
-  /** A sub-agent opens nothing but summaries: of those that were not reached in full it is told the first. */
+  /** A sub-agent can open only summaries: it is given the first of those that were not fully read. */
   #next(summaryIds: readonly string[]): NextStep | null {
     if (this.#reach.grant === null) return stepFor(summaryIds, this.#left);
     const id = this.#left[0]?.summaryId ?? summaryIds[0];
@@ -192,7 +192,7 @@ interface LeftMessage {
   readonly summaryId: string;
 }
 
-/** A range lies in one conversation, so each conversation gets one of its own. */
+/** A range is within one conversation, so each conversation gets a separate one. */
 function stepFor(summaryIds: readonly string[], left: readonly LeftMessage[]): NextStep | null {
   const ranges = [...Map.groupBy(left, ({ conversationId }) => conversationId).values()].map((messages) => {
     const [first, last] = [messages[0]?.id, messages.at(-1)?.id];

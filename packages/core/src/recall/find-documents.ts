@@ -1,8 +1,8 @@
 /**
- * Finding documents for a question: takes it apart into clues, asks the store where each stands, ranks what was found with its
- * neighbours. Words too common to be listed never bring in a document; they only re-rank what rarer words found. When every word is that
- * common, documents that hold two of them are looked for instead. Who said a message counts where the question names a speaker or its asker; of the
- * best messages the short ones are read, because the answer to a question stands beside it.
+ * Finds documents for a question: splits it into clues, looks each up in the store, ranks the matches with their neighbours. Words too
+ * common to be listed never add a document; they only re-rank what rarer words found. When every word is that common, documents with two of
+ * them are searched instead. The speaker of a message counts if the question names a speaker or is about its asker; the short ones among
+ * the best messages are read, because the answer to a question is next to it.
  */
 import type { CandidateDocument, RecallScope } from "../store/recall.ts";
 import type { ClueListing, DocumentKind } from "../store/text-index.ts";
@@ -15,19 +15,19 @@ import type { Extent } from "./reach.ts";
 import { DATE_WEIGHT, NEIGHBOUR_REACH, rankCandidates, selectSeeds } from "./rank.ts";
 import type { FoundClue, RankedDocument } from "./rank.ts";
 
-/** A word in more documents than this is too common to bring one in. */
+/** A word in more documents than this is too common to add one. */
 const COMMON_ABOVE = 20_000;
-/** How many documents are looked at closely, each with its neighbours. */
+/** How many documents are examined, each with its neighbours. */
 const SEEDS = 400;
-/** Of words that are all too common, the rarest are tried in pairs. */
+/** If all words are too common, the rarest are tried in pairs. */
 const PAIRED = 4;
-/** Who begins this share of all messages with his name speaks in them; a word that only opens some sentences does not. */
+/** A person whose name begins this share of all messages is their speaker; a word that only opens some sentences is not. */
 const SPEAKER_SHARE = 0.03;
 const ASKER_ROLE = "user";
-/** Of so many of the best it is known whether they end with a question; a longer message asks several things, or nothing. */
+/** This many of the best are checked for a question at their end; a longer message asks several things, or nothing. */
 const READ_FOR_QUESTIONS = 40;
 const QUESTION_WORDS = 60;
-/** Where the question mark of a message that asks something stands. */
+/** Where to look for the question mark of a message that asks something. */
 const LAST_CHARS = 120;
 const DAY_MS = 86_400_000;
 /** How far from a named day its messages may be written; the exact rule is {@link isNearDate}. */
@@ -38,9 +38,9 @@ export interface FindRequest {
   readonly query: Query;
   readonly scope: RecallScope;
   readonly commonAbove?: number;
-  /** Times of the oldest and newest message of the scope, where they are known already. */
+  /** Times of the oldest and newest message of the scope, if already known. */
   readonly extent?: Extent | undefined;
-  /** So many of the best are read anyway: they are asked for together with those that are read here. */
+  /** This many of the best are read anyway: they are requested together with those that are read here. */
   readonly readAhead?: number;
 }
 
@@ -48,12 +48,12 @@ export interface FoundDocuments {
   /** Best first. */
   readonly ranked: readonly RankedDocument[];
   readonly candidates: ReadonlyMap<number, CandidateDocument>;
-  /** Documents that hold anything that was asked for, and those among them that hold all of it, newest first; ranked or not. */
+  /** Documents that match anything asked for, and those among them that match all of it, newest first; ranked or not. */
   readonly holding: ReadonlyIds;
   readonly complete: readonly number[];
-  /** False when words were too common to count every document that holds one. */
+  /** False when words were too common to count every document with one of them. */
   readonly isExact: boolean;
-  /** Messages that were not looked at, because they are not in the index yet. */
+  /** Messages that were not searched, because they are not in the index yet. */
   readonly pending: number;
 }
 
@@ -123,20 +123,20 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   };
 }
 
-/** A word, an identifier or a phrase: whatever holds it holds all that was asked for. */
+/** A word, an identifier or a phrase: whatever matches it matches the whole query. */
 const isOneThing = ({ isQuestion, terms, phrases }: Query): boolean =>
   !isQuestion && terms.length + phrases.length === 1;
 
-/** What stands beside a document tells nothing more about the one thing that it holds. */
+/** Neighbours of a document add nothing about the single item that it contains. */
 const reachOf = (query: Query): number => (isOneThing(query) ? 0 : NEIGHBOUR_REACH);
 
-/** Every document that holds the one thing is listed, so it does not matter where the common words it is made of stand. */
+/** Every document with the single item is listed, so the places of the common words it consists of do not matter. */
 const isSettled = (query: Query, clues: readonly QueryClue[], listings: Listings): boolean =>
   isOneThing(query) &&
   clues.every((clue) => !clue.required || listingOf(listings, clue).listedFrom === null) &&
   clues.some((clue) => clue.required && listingOf(listings, clue).ids.length > 0);
 
-/** What speakers said whom the question names. */
+/** The messages of speakers whom the question names. */
 async function findNamed(
   store: FindStore,
   { kind, query, scope, commonAbove = COMMON_ABOVE }: FindRequest,
@@ -144,7 +144,7 @@ async function findNamed(
   total: number,
 ): Promise<IdSet> {
   const isSpeaker = ({ frequency }: ClueListing): boolean => frequency >= SPEAKER_SHARE * total;
-  // Whoever speaks so often is named at least as often; for all other words there is nothing to look up.
+  // The name of a frequent speaker occurs at least as often; for all other words there is nothing to look up.
   const names = query.isQuestion ? buildNameClues(query) : [];
   const clues = names.filter((name) => isSpeaker(listingOf(listings, name))).map(({ speaking }) => speaking);
   const spoken =
@@ -152,7 +152,7 @@ async function findNamed(
   return new IdSet(spoken.filter(isSpeaker).map(({ ids }) => ids));
 }
 
-/** What others said, where the question names a speaker of the same session, or is about its asker. */
+/** Messages of others, if the question names a speaker of the same session, or is about its asker. */
 function findOthers(query: Query, named: IdSet, candidates: readonly CandidateDocument[]): Set<number> {
   return new Set([
     ...listOthers(candidates, ({ id }) => named.has(id)),
@@ -160,7 +160,7 @@ function findOthers(query: Query, named: IdSet, candidates: readonly CandidateDo
   ]);
 }
 
-/** The documents of another speaker in sessions where the one who is meant speaks. */
+/** The documents of other speakers in sessions in which the intended one speaks. */
 function listOthers(
   candidates: readonly CandidateDocument[],
   isMeant: (candidate: CandidateDocument) => boolean,
@@ -189,7 +189,7 @@ async function findAsking(
     .map(({ messageId }) => messageId);
 }
 
-/** The documents that hold every required clue. Of common ones only the listed part is known; what was ranked is known for certain. */
+/** The documents that match every required clue. For common ones only the listed part is known; ranked documents are known for certain. */
 function intersect(
   clues: readonly QueryClue[],
   listings: Listings,
@@ -217,7 +217,10 @@ interface ListedClue extends FoundClue {
   readonly listedFrom: number | null;
 }
 
-/** Completes the listings of common words for the places that will be ranked: of the newest it is known already where those words stand. */
+/**
+ * Completes the listings of common words for the documents that will be ranked: for the newest, it is already known which contain those
+ * words.
+ */
 async function addTested(
   store: FindStore,
   kind: DocumentKind,
@@ -242,7 +245,7 @@ async function addTested(
   }
 }
 
-/** Documents that hold two common words are worth a look though neither word is. */
+/** Documents with two common words are worth examining though neither word alone is. */
 async function findPairs(
   store: FindStore,
   { kind, scope }: FindRequest,
@@ -268,7 +271,7 @@ async function findPairs(
     spreads: false,
     ...listing,
   }));
-  // One word alone, or words that never meet: the newest documents with the rarest of them.
+  // One word alone, or words that never occur together: the newest documents with the rarest of them.
   return found.some(({ ids }) => ids.length > 0) ? found : [{ ...single, ...listingOf(listings, single) }];
 }
 
@@ -290,7 +293,7 @@ async function findDated(
   return { weight: DATE_WEIGHT, required: false, spreads: false, ids, frequency: ids.length };
 }
 
-/** Stretches of time that hold a named date, in each year of the archive when it names none. */
+/** Periods that include a named date, in each year of the archive if it names none. */
 function rangesOf(date: NamedDate, firstAt: number, lastAt: number): { since: number; before: number }[] {
   const firstYear = date.year ?? new Date(firstAt).getUTCFullYear() - 1;
   const lastYear = date.year ?? new Date(lastAt).getUTCFullYear() + 1;

@@ -1,6 +1,7 @@
 /**
- * Grants: how a sub-agent gets to read. A grant names its conversations and summaries, how deep and how much may be read, and until when;
- * it is stored, so a restart neither forgets nor revives it. A session that reads under a grant can give none: recursion ends there.
+ * Grants: how a sub-agent gets permission to read. A grant names its conversations and summaries, how deep and how much may be read, and
+ * until when; it is stored, so a restart neither loses nor revives it. A session that reads under a grant cannot issue one: there is no
+ * recursion.
  */
 import { EngineError } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
@@ -10,15 +11,15 @@ import { readFamily } from "./family.ts";
 
 const DEFAULT_GRANT_DEPTH = 3;
 const DEFAULT_GRANT_TTL_MS = 5 * 60_000;
-/** Ended grants stay this long, so that a late call is told why it fails. */
+/** Ended grants are kept this long, so that a late call learns why it fails. */
 const KEEP_ENDED_MS = 24 * 3_600_000;
 
 export interface GrantRequest {
-  /** The session that gives it. */
+  /** The session that issues it. */
   readonly session: Pick<SessionRef, "key" | "owner">;
   /** Key of the session that may use it. */
   readonly holderKey: string;
-  /** The family of the session that gives it when absent. */
+  /** By default the family of the issuing session. */
   readonly conversationIds?: readonly number[];
   readonly summaryIds?: readonly string[];
   readonly maxDepth?: number;
@@ -26,7 +27,7 @@ export interface GrantRequest {
   readonly ttlMs?: number;
 }
 
-/** Why a grant was not given. */
+/** Why a grant was refused. */
 export type GrantRefusal = "in_flight" | "recursion" | "not_yours";
 
 export type GrantResult =

@@ -1,7 +1,7 @@
 /**
- * Search over messages, summaries and files. Full text: a question as typed works; what holds all of it comes first, the rest by how much
- * of it a document and its neighbours hold. Regex: see `regex.ts`. The answer says which rule found what, how many there are, and how to
- * see more.
+ * Search over messages, summaries and files. Full text: a question as typed works; documents that match all of it come first, the rest by
+ * how much of it they and their neighbours match. Regex: see `regex.ts`. The result says which rule found what, how many there are, and how
+ * to see more.
  */
 import type { Note } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
@@ -27,7 +27,7 @@ export type GrepSort = "recency" | "relevance" | "hybrid";
 
 export interface GrepRequest extends ScopeRequest {
   readonly pattern: string;
-  /** `regex` when absent, as documented; without a hit it is retried as full text. */
+  /** `regex` when absent, as documented; if nothing matches it is retried as full text. */
   readonly mode?: GrepMode;
   readonly scope?: GrepScope;
   readonly fileIds?: readonly string[];
@@ -37,13 +37,13 @@ export interface GrepRequest extends ScopeRequest {
   readonly role?: string;
   /** Hits per page, 1–200. */
   readonly limit?: number;
-  /** Absent: the newest first where every hit holds all that was asked for, else the best first. */
+  /** Absent: the newest first if every hit matches everything asked for, else the best first. */
   readonly sort?: GrepSort;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string;
   /** Also search the calls and results of our own tools. */
   readonly includeRecall?: boolean;
-  /** For people: what lists call the conversations of the hits, which takes two more reads. */
+  /** For people: the headings of the hits' conversations, which takes two more reads. */
   readonly withHeadings?: boolean;
   /** Longest time for a regular expression. */
   readonly timeoutMs?: number;
@@ -52,12 +52,12 @@ export interface GrepRequest extends ScopeRequest {
 
 export type { FileHit, GrepHit, MessageHit, SummaryHit } from "./hits.ts";
 
-/** A conversation that a hit is in: who held it, where and when it is from. */
+/** The conversation of a hit: agent, project and time. */
 export type FoundConversation = Pick<
   ConversationRow,
   "conversationId" | "sessionKey" | "sessionId" | "agent" | "project" | "title" | "lastAt"
 > & {
-  /** What lists call it, where that was asked for. */
+  /** Its heading in lists, if requested. */
   readonly heading?: string;
 };
 
@@ -67,21 +67,23 @@ export interface GrepResult extends FoundHits {
 
 export interface FoundHits {
   readonly hits: GrepHit[];
-  /** Those that the hits are in, as far as they were read. */
+  /** The conversations of the hits, as far as they were read. */
   readonly conversations?: readonly FoundConversation[];
   readonly mode: GrepMode;
   readonly scope: GrepScope;
-  /** What found the hits: all terms, any of them, terms and vectors together, the expression; `empty` when there was nothing to look for. */
+  /**
+   * What found the hits: all terms, any of them, terms and vectors together, the expression; `empty` when there was nothing to search for.
+   */
   readonly rule: "strict" | "relaxed" | "fused" | "regex" | "empty";
   /** How many match by that rule. */
   readonly total: number;
-  /** False: at least so many. */
+  /** False: at least this many. */
   readonly isTotalExact: boolean;
-  /** How many of them hold everything that was asked for. */
+  /** How many of them match everything asked for. */
   readonly complete: number;
   /** Pass it as `after` to see the next page; null on the last. */
   readonly next: string | null;
-  /** True when a regular expression was stopped before it had seen everything. */
+  /** True when a regular expression was stopped before it had tested everything. */
   readonly truncated: boolean;
   readonly notes: readonly Note[];
   readonly searched: string;
@@ -90,15 +92,15 @@ export interface FoundHits {
 const DEFAULT_LIMIT = 50;
 export const MAX_LIMIT = 200;
 export const SNIPPET_CHARS = 200;
-/** How many of the best are read to see whether they hold an identifier as it was typed. */
+/** How many of the best are read to check whether they contain an identifier as typed. */
 const VERBATIM_LOOK = 100;
-/** So many are read of a question, whose order changes a little once it is known what they say. */
+/** This many are read for a question, whose order changes a little once their texts are known. */
 const READ_AHEAD = 140;
 /** Keywords found together this often need no looser search. */
 const ENOUGH_COMPLETE = 5;
 /** How many documents beyond those that were ranked can be paged through. */
 const MAX_UNRANKED = 5_000;
-/** What an hour of age takes off in hybrid order. */
+/** The score reduction per hour of age in hybrid order. */
 const HYBRID_AGE_PER_HOUR = 0.001;
 const HOUR_MS = 3_600_000;
 
@@ -111,7 +113,7 @@ export interface CheckedGrep {
   readonly sort: GrepSort | null;
 }
 
-/** Refuses what cannot be meant, and puts the rest in order. */
+/** Refuses invalid requests, and normalises the rest. */
 export function checkGrep(request: GrepRequest, reach: Reach): CheckedGrep {
   const pattern = request.pattern?.trim() ?? "";
   if (pattern === "")
@@ -169,11 +171,11 @@ interface Candidate {
   readonly foundBy: readonly FoundBy[];
   readonly conversationId: number;
   readonly createdAt: number;
-  /** 0 for a summary, and where it is not known. */
+  /** 0 for a summary, and if unknown. */
   readonly position: number;
 }
 
-/** Documents of which only the time is known for all. */
+/** Documents for all of which only the time is known. */
 interface DatedDocuments
   extends Pick<FoundDocuments, "ranked" | "holding">, Partial<Pick<FusedDocuments, "near" | "worded">> {
   readonly candidates: ReadonlyMap<number, Pick<PlacedTime, "createdAt" | "conversationId" | "position">>;
@@ -187,9 +189,9 @@ interface FoundOfKind {
 export interface FullTextOptions {
   readonly now: number;
   readonly commonAbove?: number;
-  /** Asked for a vector only when words alone do not settle it. */
+  /** Called for a vector only when words alone are not enough. */
   readonly embedQuestion?: () => Promise<QuestionVector>;
-  /** Also give the conversations of the hits. */
+  /** Also return the conversations of the hits. */
   readonly withConversations?: boolean;
 }
 
@@ -205,7 +207,7 @@ export async function grepFullText(
   const first = await findByWords(own, query, checked, { ...options, extent: reach.extent });
   const complete = first.reduce((sum, { documents }) => sum + documents.complete.length, 0);
   const isStrict = isFoundStrictly(query, complete);
-  // Asked together: a server is as far away for both as for one.
+  // Issued together: on a server both share one round trip's latency.
   const [worded, unranked] = await Promise.all([
     preferVerbatim(own, query, first, checked.scope),
     isStrict ? readUnranked(store, first, checked.scope) : [],
@@ -254,7 +256,7 @@ export async function grepFullText(
   };
 }
 
-/** A question also finds messages beside those that hold its words. */
+/** A question also finds messages next to those with its words. */
 function countFound({ holding, ranked }: FoundDocuments, { isQuestion }: Query): number {
   const beside = isQuestion ? ranked.filter(({ id }) => !holding.has(id)).length : 0;
   return holding.size + beside;
@@ -278,14 +280,14 @@ function findByWords(
 
 const namesIdentifier = ({ terms }: Query): boolean => terms.some(({ kind }) => kind === "identifier");
 
-/** The conversations of candidates; one that is gone meanwhile is left out. */
+/** The conversations of candidates; one that was removed meanwhile is omitted. */
 async function readConversations(store: Store, page: readonly Candidate[]): Promise<ConversationRow[]> {
   const ids = new Set(page.map(({ conversationId }) => conversationId));
   const rows = await Promise.all([...ids].map((id) => store.readConversation(id)));
   return rows.flatMap((row) => row ?? []);
 }
 
-/** Joins messages with their nearest by meaning; summaries, which have no vectors, take the same scale. */
+/** Joins messages with their nearest by meaning; summaries, which have no vectors, get the same scale. */
 async function addNearest(
   store: Store,
   own: OwnWords,
@@ -308,7 +310,7 @@ async function addNearest(
   );
 }
 
-/** For keywords, what holds none of them was ranked for its neighbours' sake only. */
+/** For keywords, documents without any of them were ranked only because of their neighbours. */
 function dropUnheld(documents: FoundDocuments, { isQuestion }: Query): FoundDocuments {
   if (isQuestion) return documents;
   return { ...documents, ranked: documents.ranked.filter(({ id }) => documents.holding.has(id)) };
@@ -317,13 +319,13 @@ function dropUnheld(documents: FoundDocuments, { isQuestion }: Query): FoundDocu
 const pickCommon = ({ commonAbove }: { readonly commonAbove?: number }): { commonAbove?: number } =>
   commonAbove === undefined ? {} : { commonAbove };
 
-/** Keywords and pasted lines want documents that hold all of them; a question wants its answer, which may hold none. */
+/** For keywords and pasted lines, documents must match all of them; the answer to a question may contain none of its words. */
 function isFoundStrictly(query: Query, complete: number): boolean {
   const asked = query.terms.length + query.phrases.length;
   return !query.isQuestion && (complete >= ENOUGH_COMPLETE || (complete > 0 && asked === 1));
 }
 
-/** When everything that holds the keywords is wanted, also what was not looked at closely: the newest of it. */
+/** When everything with the keywords is wanted, adds the newest of the documents that were not examined. */
 function readUnranked(
   store: Store,
   found: readonly FoundOfKind[],
@@ -338,7 +340,7 @@ function readUnranked(
   );
 }
 
-/** Behind the rest. */
+/** After the rest. */
 function addUnranked(documents: FoundDocuments, written: readonly PlacedTime[]): DatedDocuments {
   if (written.length === 0) return documents;
   return {
@@ -361,7 +363,7 @@ function chooseCandidates(
     .map(({ id, score }, rank) => ({
       kind,
       id,
-      // Scores of messages and of summaries have other scales; what counts is how near each is to the best of its kind.
+      // Scores of messages and of summaries have different scales; what counts is how close each is to the best of its kind.
       score: score / best - rank * 1e-9,
       foundBy: nameRules(documents, id),
       conversationId: candidates.get(id)?.conversationId ?? 0,
@@ -377,11 +379,11 @@ function nameRules({ near, worded }: DatedDocuments, id: number): readonly Found
 
 type Placed = Pick<PlacedTime, "id" | "createdAt" | "position">;
 
-/** Ids decide last: a server gives them out in any order. */
+/** Ids break remaining ties: a server assigns them in any order. */
 const compareNewest = (a: Placed, b: Placed): number =>
   b.createdAt - a.createdAt || b.position - a.position || b.id - a.id;
 
-/** Puts candidates in order. In recency order only as many of the best as will be shown take part: the newest of all would be any. */
+/** Sorts candidates. In recency order only as many of the best as will be shown take part: otherwise any newest would be. */
 function orderCandidates(
   candidates: readonly Candidate[],
   sort: GrepSort,
@@ -399,7 +401,7 @@ function orderCandidates(
   return [...best.slice(0, most).toSorted(compareNewest), ...best.slice(most)];
 }
 
-/** The index folds case; of what it found, the best that spell an identifier as it was typed come first. */
+/** The index folds case; among the best it found, those that spell an identifier as typed come first. */
 function preferVerbatim(
   own: OwnWords,
   query: Query,
@@ -424,7 +426,7 @@ async function rankVerbatim(
   scope: RecallScope,
 ): Promise<FoundDocuments> {
   const ids = documents.ranked.slice(0, VERBATIM_LOOK).map(({ id }) => id);
-  // Of a question, those that can be among the best were read before.
+  // For a question, those that can be among the best were already read.
   const read = query.isQuestion ? own.listRead(ids) : await own.readTexts(ids, scope);
   const texts = new Map(read.map((text) => [text.messageId, own.textOf(text)]));
   const shareOf = (id: number): number => verbatimShare(texts.get(id) ?? "", query);
@@ -435,7 +437,7 @@ async function rankVerbatim(
   return { ...documents, ranked };
 }
 
-/** Scores that fall with the rank, so that the order, in which complete documents lead, survives being merged with other results. */
+/** Scores that fall with the rank, so that the order, in which complete documents lead, survives a merge with other results. */
 function keepOrder(ranked: readonly RankedDocument[]): RankedDocument[] {
   let lowest = Infinity;
   return ranked.map((document) => {

@@ -1,4 +1,4 @@
-/** What a search found, one entry each: a message, a summary, or a line of a file. */
+/** The hits of a search: a message, a summary, or a line of a file. */
 import { formatMessageId } from "../model/ids.ts";
 import type { FoundSummary, MessageText } from "../store/recall.ts";
 import type { SnippetRange } from "../text/index.ts";
@@ -12,9 +12,9 @@ interface HitBase {
   readonly snippet: string;
   /** Where the snippet matches, in UTF-16 units. */
   readonly ranges: readonly SnippetRange[];
-  /** Higher is better; comparable within one answer. */
+  /** Higher is better; comparable within one result. */
   readonly score: number;
-  /** Its words, its vector, or both; or the expression. */
+  /** What found it: its words, its vector, or both; or the expression. */
   readonly foundBy: readonly FoundBy[];
 }
 
@@ -31,7 +31,7 @@ export interface SummaryHit extends HitBase {
   readonly summaryId: string;
   readonly kind: "leaf" | "condensed";
   readonly depth: number;
-  /** When the first and the last of what it stands for was said. */
+  /** Times of the first and the last message it represents. */
   readonly earliestAt: number;
   readonly latestAt: number;
 }
@@ -47,7 +47,7 @@ export interface FileHit extends HitBase {
 
 export type GrepHit = MessageHit | SummaryHit | FileHit;
 
-/** How good a hit is, and what found it. */
+/** The score of a hit, and what found it. */
 type Found = Pick<HitBase, "score" | "foundBy">;
 
 interface Cut {

@@ -1,9 +1,9 @@
 /**
- * A set of document ids. Ids are given out one after the other, so tens of thousands of them lie close together and one bit of an array for
- * each does the work of a hash table in a fraction of the time. Where they lie far apart it is a table after all.
+ * A set of document ids. Ids are assigned consecutively, so tens of thousands of them are close together and a bit array replaces a hash
+ * table in a fraction of the time. If they are far apart, a table is used.
  */
 
-/** Ids wider apart than this go into a table. */
+/** Ids further apart than this go into a table. */
 const MAX_RANGE = 4_000_000;
 
 export interface IdRange {
@@ -58,7 +58,7 @@ export class IdSet {
   }
 }
 
-/** Something that can be asked about ids. */
+/** A set of ids that can be queried. */
 export interface ReadonlyIds {
   readonly size: number;
   has(id: number): boolean;

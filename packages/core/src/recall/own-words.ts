@@ -1,9 +1,9 @@
 /**
- * The store as a search sees it: messages by what was said in them, without the calls and results of our own tools. A message that matches
- * through such parts alone is not found; one that matches through its other text is.
+ * The store as a search sees it: messages without the calls and results of our own tools. A message that matches only through such parts is
+ * not found; one that matches through its other text is.
  *
- * The index holds whole messages. For the few that have such parts, a clue is tested again on the rest of their text, which
- * costs no statement per hit.
+ * The index contains whole messages. For the few that have such parts, a clue is tested again on the rest of their text, which costs no
+ * statement per hit.
  */
 import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
@@ -21,16 +21,16 @@ import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.t
 import { holdsClue, readTextTerms } from "../text/index.ts";
 import type { TextClue, TextTerms } from "../text/index.ts";
 
-/** What finding documents asks of a store. */
+/** What finding documents needs from a store. */
 export interface FindStore extends Pick<
   RecallStore,
   "findClues" | "testClues" | "findWritten" | "readCandidates" | "readTexts"
 > {
-  /** What was said in a message. */
+  /** The text of a message without recall parts. */
   textOf(message: Pick<MessageText, "messageId" | "bytes">): string;
 }
 
-/** A message with recall parts: the places of these, and the rest of its text. */
+/** A message with recall parts: their indexes, and the rest of its text. */
 interface CutMessage {
   readonly skipped: ReadonlySet<number>;
   readonly text: string;
@@ -39,11 +39,11 @@ interface CutMessage {
 
 export class OwnWords implements FindStore {
   readonly #store: Store;
-  /** Nothing has to be left out: it was asked for, or there is nothing of the kind. */
+  /** Nothing has to be skipped: it was requested, or there are no such parts. */
   #isWhole: boolean;
   readonly #asked = new Set<number>();
   readonly #cut = new Map<number, CutMessage>();
-  /** Messages of the scope of this search that were read. */
+  /** Messages in the scope of this search that were read. */
   readonly #texts = new Map<number, MessageText>();
 
   constructor(store: Store, { includeRecall = false }: { readonly includeRecall?: boolean | undefined }) {
@@ -51,7 +51,7 @@ export class OwnWords implements FindStore {
     this.#isWhole = includeRecall;
   }
 
-  /** Learns which of the messages have recall parts. */
+  /** Finds out which of the messages have recall parts. */
   async learn(ids: Iterable<number>): Promise<void> {
     if (this.#isWhole) return;
     const unknown = [...new Set(ids)].filter((id) => !this.#asked.has(id));
@@ -59,7 +59,7 @@ export class OwnWords implements FindStore {
     await this.#keep(await this.#store.listRecallParts(unknown));
   }
 
-  /** The same, where the store has said it along with the messages. */
+  /** The same, if the store has returned it with the messages. */
   async #learnFrom(ids: Iterable<number>, found: readonly RecallParts[] | null): Promise<void> {
     if (found === null) return this.learn(ids);
     for (const id of ids) this.#asked.add(id);
@@ -90,19 +90,19 @@ export class OwnWords implements FindStore {
     }
   }
 
-  /** Those of the messages that were read before. */
+  /** Those of the messages that were already read. */
   listRead(ids: readonly number[]): MessageText[] {
     return ids.flatMap((id) => this.#texts.get(id) ?? []);
   }
 
-  /** Reads messages, each once in a search; those that cannot be read are left out. */
+  /** Reads messages, each once per search; unreadable ones are omitted. */
   async readTexts(ids: readonly number[], scope: RecallScope): Promise<MessageText[]> {
     const unknown = ids.filter((id) => !this.#texts.has(id));
     for (const text of await this.#readWhole(unknown, scope)) this.#texts.set(text.messageId, text);
     return this.listRead(ids);
   }
 
-  /** The rest of the text of a message with recall parts; undefined for any other message. Learn it first. */
+  /** The rest of the text of a message with recall parts; undefined for any other message. Call `learn` first. */
   restOf(messageId: number): string | undefined {
     return this.#cut.get(messageId)?.text;
   }
@@ -156,7 +156,7 @@ export class OwnWords implements FindStore {
     return request.kind === "message" ? this.#dropSilent(candidates, ({ id }) => id) : candidates;
   }
 
-  /** Drops messages that hold nothing but recall parts. */
+  /** Drops messages that consist only of recall parts. */
   async #dropSilent<T extends WithRecall>(list: T[], idOf: (one: T) => number): Promise<T[]> {
     const known = list.flatMap(({ recall }) => recall ?? []);
     await this.#learnFrom(list.map(idOf), list.every(({ recall }) => recall !== undefined) ? known : null);

@@ -1,31 +1,31 @@
 /**
- * The ranking of recall, as pure arithmetic: what was found where, in; documents, best first, out. It knows no store and no text.
+ * The ranking of recall, as pure arithmetic: matches in, documents out, best first. It knows no store and no text.
  *
- * A clue counts once per document however often it stands there, by its rarity, less in a document much longer than a chat message. A
- * document also gets a share of the clues that only its neighbours hold (an answer follows its question) and of the best document
- * of its session. Who answers a question gets more of the clues in it. What others say counts
- * less where the question names who said it. Documents that hold all that a list of keywords or a pasted line asks for come before the others. When several
- * questions are asked at once, each is ranked by itself and a document is as good as its best answer.
+ * A clue counts once per document however often it occurs there, by its rarity, less in a document much longer than a chat message. A
+ * document also gets a share of the clues that only its neighbours match (an answer follows its question) and of the best document of its
+ * session. The answer to a question gets more of the clues in it. Messages of others count less if the question names who said it.
+ * Documents that match everything in a list of keywords or a pasted line come before the others. When several questions are asked at once,
+ * each is ranked separately and a document is as good as its best answer.
  */
 
 import { IdSet, measureRange } from "./id-set.ts";
 
-/** One thing that was looked for, and where it was found. */
+/** One clue, and where it was found. */
 export interface FoundClue {
-  /** How much it counts against 1 for a plain word. */
+  /** Its weight, compared with 1 for a plain word. */
   readonly weight: number;
   readonly required: boolean;
   readonly spreads: boolean;
-  /** The documents that hold it; those that are not among the ranked places are ignored. */
+  /** The documents that match it; those that are not among the ranked places are ignored. */
   readonly ids: readonly number[];
-  /** In how many documents of the searched scope it stands; `ids` may be fewer when it is too common to list. */
+  /** How many documents of the searched scope match it; `ids` may be fewer when it is too common to list. */
   readonly frequency: number;
 }
 
-/** A document that may be ranked, and where it stands. */
+/** A document that may be ranked, and its place. */
 export interface Candidate {
   readonly id: number;
-  /** What belongs together: a session. Only places of one group are neighbours. */
+  /** The session. Only places of one group are neighbours. */
   readonly group: number;
   /** Order within the group; neighbours differ by one. */
   readonly position: number;
@@ -38,53 +38,53 @@ export interface Candidate {
 export interface RankedDocument {
   readonly id: number;
   readonly score: number;
-  /** Holds everything that was asked for. */
+  /** Matches everything asked for. */
   readonly complete: boolean;
 }
 
-/** Up to this many words a document's length does not count: a chat message is as good as a shorter one. */
+/** Up to this many words, length does not count: a chat message is as good as a shorter one. */
 const FREE_WORDS = 80;
 /** How much length counts beyond that, and how fast, as in BM25. */
 const LENGTH_SHARE = 0.75;
 const SATURATION = 1.2;
-/** What a clue counts for the documents one, two and three places away. */
+/** The share of a clue for documents one, two and three places away. */
 const NEIGHBOUR_SHARES = [0.4, 0.32, 0.25];
-/** What the clues of a message that ends with a question count for the next, which answers it. */
+/** The share of the clues of a message that ends with a question for the next, which answers it. */
 const ANSWER_SHARE = 0.7;
-/** What a document counts whose speaker is another than the one that the question is about. */
+/** The factor for a document by another speaker than the one the question is about. */
 const OTHER_SHARE = 0.8;
-/** What the best document of a session counts for all of it. */
+/** The share of a session's best document for all of the session. */
 const SESSION_SHARE = 0.3;
-/** What the whole text counts beside its single questions. */
+/** The share of the whole text compared with its single questions. */
 const WHOLE_SHARE = 0.5;
 
 /** The weight of a clue whose documents were written around a date that the question names. It does not spread and is never required. */
 export const DATE_WEIGHT = 1.5;
 
-/** How far from a document its neighbours reach: places within this distance of a found document have to be given to {@link rankCandidates}. */
+/** How far apart neighbours may be: places within this distance of a found document have to be passed to {@link rankCandidates}. */
 export const NEIGHBOUR_REACH = NEIGHBOUR_SHARES.length;
 
-/** The worth of a clue: rare ones tell more. Never negative. */
+/** The worth of a clue: rare ones say more. Never negative. */
 function worthOf(clue: FoundClue, total: number): number {
   const frequency = Math.min(Math.max(clue.frequency, clue.ids.length), total);
   return clue.weight * Math.log(1 + (total - frequency + 0.5) / (frequency + 0.5));
 }
 
-/** What a clue counts in a document of this length: 1 in a short one, ever less in longer ones. */
+/** The factor of a clue in a document of this length: 1 in a short one, less in longer ones. */
 function shareInLength(words: number): number {
   const length = Math.max(words, FREE_WORDS) / FREE_WORDS;
   return (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length));
 }
 
-/** Documents worth a closer look: `ids`, and `count` of those that are tied for the last places. */
+/** Documents worth examining: `ids`, and `count` of those that are tied for the last places. */
 export interface Seeds {
   readonly ids: readonly number[];
   readonly tied: { readonly ids: readonly number[]; readonly count: number };
 }
 
 /**
- * The documents worth a closer look: those with the most, rarest clues. Their neighbours should be ranked with them. Length, time and place are
- * not known yet, so take many more than will be shown, and leave it to whoever knows them which of equals are taken.
+ * The documents worth examining: those with the most and rarest clues. Their neighbours should be ranked with them. Length, time and place
+ * are not known yet, so take many more than will be shown, and let the caller, which knows them, break ties.
  */
 export function selectSeeds(clues: readonly FoundClue[], total: number, limit: number): Seeds {
   const slots = numberDocuments(clues);
@@ -126,10 +126,13 @@ interface Slots {
   each(visit: (id: number, slot: number) => void): void;
 }
 
-/** Ids wider apart than this, on average, are numbered one by one: few documents of a large archive must not cost as much as all of it. */
+/**
+ * If ids are further apart than this on average, they are numbered one by one: a few documents of a large archive must not cost as much as
+ * all of it.
+ */
 const MAX_GAP = 50;
 
-/** Ids near each other are their own numbers; an array that is mostly empty still beats a map. */
+/** Close ids are used directly as indexes; an array that is mostly empty still beats a map. */
 function numberDocuments(clues: readonly FoundClue[]): Slots {
   const { low, size } = measureRange(clues.map(({ ids }) => ids));
   if (size <= MAX_GAP * clues.reduce((sum, { ids }) => sum + ids.length, 0)) {
@@ -150,12 +153,12 @@ function numberDocuments(clues: readonly FoundClue[]): Slots {
   };
 }
 
-/** Where the places of one question stand, in order of group and position. */
+/** The places of one question, ordered by group and position. */
 interface Layout {
   readonly candidates: readonly Candidate[];
   /** Documents that end with a question. */
   readonly asking: ReadonlySet<number>;
-  /** Where the documents of a list stand. Remembered, because a clue belongs to the whole and to one of its parts. */
+  /** The indexes of a list's documents. Cached, because a clue belongs to the whole and to one of its parts. */
   find(ids: readonly number[]): readonly number[];
 }
 
@@ -174,14 +177,14 @@ function layOut(candidates: readonly Candidate[], asking: ReadonlySet<number>): 
   };
 }
 
-/** Looks for the fewer among the more. */
+/** Looks up the smaller set in the larger. */
 function findIndexes(indexOf: ReadonlyMap<number, number>, ids: readonly number[]): number[] {
   if (ids.length <= indexOf.size) return ids.flatMap((id) => indexOf.get(id) ?? []);
   const wanted = new IdSet([ids]);
   return [...indexOf].flatMap(([id, at]) => (wanted.has(id) ? at : []));
 }
 
-/** What one clue counts at each place, 0 where it is not. */
+/** The count of one clue at each place, 0 where it does not match. */
 function countClue(layout: Layout, clue: FoundClue): Float64Array {
   const counts = new Float64Array(layout.candidates.length);
   for (const at of layout.find(clue.ids))
@@ -189,7 +192,7 @@ function countClue(layout: Layout, clue: FoundClue): Float64Array {
   return counts;
 }
 
-/** Adds to each place what its neighbours know better than itself. */
+/** Adds to each place the better counts of its neighbours. */
 function spreadClue(layout: Layout, counts: Float64Array): Float64Array {
   const spread = Float64Array.from(counts);
   const { candidates } = layout;
@@ -238,7 +241,7 @@ function highest(scores: Float64Array): number {
   return scores.reduce((most, score) => Math.max(most, score), 0) || 1;
 }
 
-/** A place is as good as its best answer to one of the questions, and a little better for what it says to the rest. */
+/** A place is as good as its best answer to one of the questions, plus a little for the others. */
 function fuseParts(whole: Float64Array, parts: readonly Float64Array[]): Float64Array {
   const top = highest(whole);
   const tops = parts.map(highest);
@@ -267,7 +270,7 @@ function findComplete(layout: Layout, clues: readonly FoundClue[]): Set<number> 
  *   documents with every required clue come first: for keywords and pasted lines, not for questions; `others`, documents by other speakers than
  *   the one it is about, and `asking`, documents that end with a question, as far as known.
  * @param places the documents found and their neighbours within {@link NEIGHBOUR_REACH}; each id once.
- * @param total how many documents the searched scope has.
+ * @param total the number of documents in the searched scope.
  */
 export function rankCandidates(
   question: {
@@ -299,13 +302,13 @@ export function rankCandidates(
     .map(({ id, score, complete: isComplete }) => ({ id, score, complete: isComplete }));
 }
 
-/** Among equals the first to say it comes first. Ids decide last: a server gives them out in any order. */
+/** Of equal documents the earliest comes first. Ids break remaining ties: a server assigns them in any order. */
 export const compareSaid = (a: Candidate, b: Candidate): number =>
   (a.createdAt ?? 0) - (b.createdAt ?? 0) || a.position - b.position || a.id - b.id;
 
 /**
- * Moves documents that hold what was typed to the letter before those that hold it in other spelling. `shareOf` reads the text, so only the
- * first `limit` documents are looked at; the others stay behind in their order.
+ * Moves documents that contain the query exactly as typed before those with another spelling. `shareOf` reads the text, so only the first
+ * `limit` documents are checked; the others follow in their order.
  */
 export function promoteVerbatim(
   ranked: readonly RankedDocument[],

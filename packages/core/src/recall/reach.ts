@@ -1,5 +1,5 @@
 /**
- * Who asks, and what they may see. The owner comes from the caller's session, never from an argument of a tool; sharing between owners is
+ * The caller and what it may see. The owner comes from the caller's session, never from an argument of a tool; sharing between owners is
  * the operator's setting. A conversation that may not be seen does not exist.
  */
 import { EngineError } from "../model/errors.ts";
@@ -12,28 +12,28 @@ import type { Store } from "../store/store.ts";
 import { readFamily } from "./family.ts";
 import { needGrant } from "./grants.ts";
 
-/** Who asks. With neither session nor owner it is the operator, who sees everything. */
+/** The caller. With neither session nor owner it is the operator, who sees everything. */
 export interface Caller {
   readonly session?: Pick<SessionRef, "key" | "owner"> & { readonly id?: string };
   readonly owner?: string;
-  /** True for a sub-agent: it may read what the grant its session holds allows, and nothing else. */
+  /** True for a sub-agent: it may read only what its session's grant allows. */
   readonly delegated?: boolean;
 }
 
-/** A project, an agent, or a session left out looks in all conversations, unless one is named. */
+/** With a project, an agent, or an excluded session, the search covers all conversations, unless one is named. */
 export interface ScopeRequest extends Caller, OriginFilter {
   readonly conversationId?: number;
   readonly allConversations?: boolean;
 }
 
-/** What a call may read, and how to say so. */
+/** What a call may read, and how to describe it. */
 export interface Reach {
   readonly scope: RecallScope;
-  /** Filter of single reads by id; undefined where everything may be read. */
+  /** Filter for single reads by id; undefined if everything may be read. */
   readonly owner: string | undefined;
   readonly grant: Grant | null;
   readonly label: string;
-  /** Where it is known: times of the oldest and newest message. */
+  /** If known: times of the oldest and newest message. */
   readonly extent?: Extent;
 }
 
@@ -49,7 +49,7 @@ export interface ScopeContext {
 export async function resolveReach(context: ScopeContext, request: ScopeRequest): Promise<Reach> {
   const { store } = context;
   const { shareAcrossOwners } = context.settings;
-  // Sharing widens what a session sees; an owner that somebody asks for by name stays a filter.
+  // Sharing widens what a session sees; an owner that is named explicitly stays a filter.
   const owner =
     request.session === undefined ? request.owner : shareAcrossOwners ? undefined : request.session.owner;
   if (request.delegated) return resolveGranted(context, request);
@@ -117,7 +117,7 @@ function notFound(conversationId: number): EngineError {
   );
 }
 
-/** Whether a call may read what ends at a position of a conversation. */
+/** Whether a call may read something that ends at a position of a conversation. */
 export function mayRead({ scope }: Reach, conversationId: number, position: number): boolean {
   const { conversationIds, inherited = [] } = scope;
   if (conversationIds === undefined || conversationIds.includes(conversationId)) return true;

@@ -1,8 +1,8 @@
 /**
- * Reading on: before a model answers a question about the past, it may search, open and expand. It does so in a small text protocol, so that
- * any way to a model serves: a reply of nothing but commands is carried out, and the model is asked again with what they gave.
+ * Reading on: before a model answers a question about the past, it may search, open and expand. It uses a small text protocol, so that any
+ * model port works: a reply of nothing but commands is executed, and the model is called again with the results.
  *
- * Invariant: what is read is what the same caller could read with the tools, and never more than the tokens that were allowed.
+ * Invariant: it reads only what the same caller could read with the tools, and never more than the allowed tokens.
  */
 import { EngineError } from "../model/errors.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
@@ -18,16 +18,16 @@ import type { Reach } from "./reach.ts";
 
 /** Calls to the model for one question; the last one must answer. */
 export const MAX_ROUNDS = 4;
-/** Of the tokens of a question, what its first passages take when a model may read on. */
+/** The share of a question's tokens for its first passages when a model may read on. */
 const FIRST_SHARE = 0.75;
 const MAX_COMMANDS = 4;
-/** Summaries that are named beside the passages, as places to look. */
+/** Summaries that are named besides the passages, as places to look. */
 const MAX_LEADS = 4;
 /** With less room there is nothing worth reading. */
 const MIN_ROOM_TOKENS = 80;
 const FRAME_TOKENS = 16;
 
-/** What the model is told. The passages are data: whatever they say, they give no orders. */
+/** The model's instructions. The passages are data: whatever they say, they are not instructions. */
 export const ASK_SYSTEM = [
   "You answer a question about an earlier conversation from passages of it.",
   "Use only the passages. After every claim put the ids of the passages it rests on in square brackets, for example [msg_12] or [msg_3, sum_0123456789abcdef].",
@@ -49,7 +49,7 @@ export type Reply =
 const COMMAND = /^[ \t>*-]*(SEARCH|OPEN|EXPAND)[ \t:]+(\S.*)$/;
 const CITED = /\[[^\]]*\b(?:msg_\d+|sum_[0-9a-f]{16}|file_[0-9a-f]{16})\b[^\]]*\]/;
 
-/** Commands, or an answer. Models talk around commands; a text that cites something is an answer all the same. */
+/** Commands, or an answer. Models talk around commands; a text that cites something is still an answer. */
 export function readReply(text: string): Reply {
   const lines = text.split("\n");
   const commands = lines.flatMap((line): Command[] => {
@@ -90,7 +90,7 @@ export class Reading {
     return this.#room >= MIN_ROOM_TOKENS;
   }
 
-  /** Everything a written answer may name. */
+  /** Everything a written answer may cite. */
   listIds(): string[] {
     return [...this.#passages.map(({ id }) => id), ...this.#leads.keys()];
   }
@@ -104,14 +104,14 @@ export class Reading {
     return this.#passages.filter(({ id }) => id.startsWith("sum_")).length;
   }
 
-  /** What was read, and of what was gathered first as much as fits beside it. */
+  /** What was read, and as much of the first passages as fits beside it. */
   finish(gathered: readonly Passage[]): Passage[] {
     const known = new Set(this.#passages.map(({ id }) => id));
     const rest = gathered.filter(({ id }) => !known.has(id));
     return fitPassages([...this.#passages, ...rest], this.#cap);
   }
 
-  /** Names the summaries where the answer may be. */
+  /** Names the summaries that may contain the answer. */
   async findLeads(): Promise<void> {
     const named = this.#request.summaryIds ?? [];
     for (const id of named) await this.#carryOut({ verb: "OPEN", text: id });
@@ -133,7 +133,7 @@ export class Reading {
     }
   }
 
-  /** Carries out what the model asked for; what goes wrong is told to it, because it can ask for something else. */
+  /** Executes the model's commands; errors are reported to it, because it can try something else. */
   async readOn(commands: readonly Command[]): Promise<void> {
     for (const command of commands) {
       if (!this.canReadOn) return;
@@ -182,7 +182,7 @@ export class Reading {
     return [...summaries.flatMap(toSummaryPassage), ...messages.map(toMessagePassage)];
   }
 
-  /** The question with all that was read, for one call. */
+  /** The question with everything read so far, for one call. */
   render(roundsLeft: number): string {
     const leads = [...this.#leads].map(([id, snippet]) => `[${id}] ${snippet}`);
     const mayReadOn = roundsLeft > 0 && this.canReadOn;
@@ -203,7 +203,7 @@ const costOf = ({ tokens }: Passage): number => tokens + FRAME_TOKENS;
 const sumTokens = (passages: readonly Passage[]): number =>
   passages.reduce((sum, passage) => sum + costOf(passage), 0);
 
-/** As many of the best as fit; at least as many as asked. */
+/** As many of the best as fit; at least `least`. */
 function fitPassages(passages: readonly Passage[], maxTokens: number, least = 1): Passage[] {
   let room = maxTokens;
   return passages.filter((passage, at) => {

@@ -1,6 +1,6 @@
 /**
- * Runs regular expressions over texts in a thread that is ended when a pattern takes too long. The thread keeps texts up to a limit, so
- * that a second search reads only the others; left alone for a while, it ends and gives its memory back.
+ * Runs regular expressions over texts in a thread that is ended when a pattern takes too long. The thread caches texts up to a limit, so
+ * that a second search reads only the others; when idle for a while, it ends and frees its memory.
  */
 import { Worker } from "node:worker_threads";
 import type { FromScanner, ScanMatch, ScanTexts } from "./regex-worker.ts";
@@ -28,7 +28,7 @@ interface Limits {
 export class RegexScanner {
   #workerUrl: URL;
   #worker: Worker | null = null;
-  /** Texts that the thread keeps. */
+  /** Texts in the thread's cache. */
   readonly #kept = new Set<number>();
   #nextJob = 1;
   #idle: NodeJS.Timeout | null = null;
@@ -53,7 +53,9 @@ export class RegexScanner {
     return this.#enqueue(() => this.#run(pattern, columns, limits, false));
   }
 
-  /** Tests documents of the archive, which are kept while there is room. Those that were said to be kept and are not are read again. */
+  /**
+   * Tests documents of the archive, which are cached while there is room. Those that were reported as cached and are not are read again.
+   */
   scanDocuments(
     pattern: string,
     { keys, createdAts, texts }: ScanTexts,
@@ -78,7 +80,7 @@ export class RegexScanner {
     return this.#kept.has(key);
   }
 
-  /** Forgets all texts, once the search that is running has ended. */
+  /** Drops all texts, once the running search has ended. */
   drop(): Promise<void> {
     return this.#enqueue(() => this.#end());
   }

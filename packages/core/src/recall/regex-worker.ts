@@ -1,33 +1,33 @@
 /**
- * The thread regular expressions run in. A pattern can take for ever on a text, and nothing inside JavaScript can stop it; so it runs
- * here, where the whole thread can be ended. Keeps texts it was given, up to a limit, so that the next pattern needs no reading.
+ * The thread that runs regular expressions. A pattern can run for ever on a text, and nothing inside JavaScript can stop it; so it runs
+ * here, where the whole thread can be ended. Caches texts, up to a limit, so that the next pattern needs no reading.
  */
 import { parentPort } from "node:worker_threads";
 import { readSearchText } from "../message/normalize.ts";
 
-/** What is kept takes at most so much memory. */
+/** Memory limit of the cache. */
 const KEPT_BYTES = 32_000_000;
 
-/** Texts to test, in columns, because a copy of each row on its way between threads would name its fields again. */
+/** Texts to test, in columns, because copying rows between threads would repeat the field names in each. */
 export interface ScanTexts {
   /**
-   * Documents of the archive have the ids of messages, or the negative numbers of summaries. Messages come as they arrived: reading their
-   * texts is half the work of a first search, and this thread has the time.
+   * Documents of the archive have the ids of messages, or the negative numbers of summaries. Messages are passed as they arrived: reading
+   * their texts is half the work of a first search, and this thread has the time.
    */
   readonly keys: readonly number[];
   readonly createdAts: readonly number[];
-  /** Null for a text that is kept. */
+  /** Null for a cached text. */
   readonly texts: readonly (string | null)[];
 }
 
 export interface ToScanner extends ScanTexts {
   readonly job: number;
   readonly pattern: string;
-  /** Whether these are documents of the archive, which are worth keeping. */
+  /** Whether these are documents of the archive, which are worth caching. */
   readonly keeps: boolean;
 }
 
-/** A match: the key of the text, where it starts and ends, and the time of the text. */
+/** A match: the key of the text, its start and end, and the time of the text. */
 export type ScanMatch = readonly [key: number, start: number, end: number, createdAt: number];
 
 export type FromScanner =
@@ -37,10 +37,10 @@ export type FromScanner =
       readonly matches: readonly ScanMatch[];
       readonly tested: number;
     }
-  /** With the keys of the texts that are kept from now on. */
+  /** With the keys of the texts that are cached from now on. */
   | { readonly kind: "done"; readonly job: number; readonly kept: readonly number[] };
 
-/** After so much time the other side hears how far it is. */
+/** Progress is reported after this time. */
 const SLICE_MS = 200;
 
 const kept = new Map<number, string>();
@@ -48,9 +48,9 @@ let keptBytes = 0;
 
 parentPort?.on("message", (message: ToScanner) => scan(message));
 
-/** Keeps a text if there is room. */
+/** Caches a text if there is room. */
 function keep(key: number, text: string): boolean {
-  // V8 takes one byte a character as long as all of them fit into one.
+  // V8 takes one byte per character if all of them fit into one.
   const bytes = /[^\0-\xff]/.test(text) ? 2 * text.length : text.length;
   if (keptBytes + bytes > KEPT_BYTES) return false;
   keptBytes += bytes;

@@ -1,7 +1,7 @@
 /**
- * Search by regular expression: over messages, summaries and the lines of large files, the newest first, until the page is full. Where
- * the pattern requires a literal, the index and the spelled words say which messages can match at all. Without a hit the pattern is looked for
- * as words, and the answer says so.
+ * Search by regular expression: over messages, summaries and the lines of large files, the newest first, until the page is full. If the
+ * pattern requires a literal, the index and the spelled words show which messages can match at all. If nothing matches, the pattern is
+ * searched as words, and the result says so.
  */
 import type { Note } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
@@ -18,17 +18,17 @@ import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
 import type { Reach } from "./reach.ts";
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** So few messages are read sooner than the index and the spelled words. */
+/** Reading this few messages is faster than using the index and the spelled words. */
 const FEW_MESSAGES = 1_000;
-/** A literal in more messages than this is common: the page is full soon, or most have to be read anyway. */
+/** A literal in more messages than this is common: the page is soon full, or most have to be read anyway. */
 const MAX_NARROWED = 20_000;
-/** A page is mostly full after few texts; where it is not, larger stretches cost less. */
+/** A page is usually full after few texts; if it is not, larger stretches cost less. */
 const FIRST_STRETCH = 250;
 const MAX_STRETCH = 2_000;
 const MAX_FILE_BYTES = 64_000_000;
 const BY_REGEX = { score: 1, foundBy: ["regex"] } as const;
 
-/** Refuses a pattern that cannot run, and points at the place. */
+/** Refuses a pattern that cannot run, and points to the error. */
 export function checkPattern(pattern: string): void {
   if (pattern.length > MAX_PATTERN_CHARS) {
     throw new EngineError(
@@ -131,7 +131,7 @@ async function scanTexts(job: Job): Promise<RegexResult> {
   const documents = await listDocuments(job);
   const stretches = new Stretches(job, documents);
   const describe = (page: readonly Located[]): Promise<GrepHit[]> => describeTexts(job, page);
-  // One more than the page shows that there is another.
+  // One more than the page shows whether there is another.
   const enough = checked.offset + checked.limit + 1;
   const read = (keys: readonly number[]): Promise<ReadonlyMap<number, string>> => readTexts(job, keys);
   const order: Located[] = [];
@@ -166,7 +166,7 @@ interface Document {
   readonly createdAt: number;
 }
 
-/** What has to be tested, the newest first. */
+/** The documents to test, the newest first. */
 async function listDocuments({ store, checked }: Job): Promise<Document[]> {
   const { kinds, scope, pattern } = checked;
   const lists = await Promise.all(
@@ -184,13 +184,13 @@ const compareNewest = (a: Document, b: Document): number =>
   b.createdAt - a.createdAt || Math.abs(b.key) - Math.abs(a.key);
 
 /**
- * Documents in stretches, as they are tested. The list knows times and ids; where a stretch ends among documents of the same time, their places
+ * Documents in stretches, as they are tested. The list has times and ids; if a stretch ends among documents of the same time, their places
  * decide which of them are in it.
  */
 class Stretches {
   readonly #job: Job;
   readonly #documents: Document[];
-  /** Before this one, equals are in the order of their places. */
+  /** Before this index, ties are in order of place. */
   #orderedTo = 0;
 
   constructor(job: Job, documents: readonly Document[]) {
@@ -221,7 +221,7 @@ class Stretches {
   }
 }
 
-/** Where those of the documents stand that are there and current. */
+/** The places of those documents that exist and are current. */
 async function readPlaced(
   { store, checked: { kinds, scope } }: Job,
   keys: readonly number[],
@@ -236,13 +236,13 @@ async function readPlaced(
   return new Map(lists.flat());
 }
 
-/** Of the same time, what stands last comes first; ids decide last. */
+/** Of the same time, the last place comes first; ids break remaining ties. */
 function compareStanding(placed: ReadonlyMap<number, PlacedTime>, a: number, b: number): number {
   const positionOf = (key: number): number => placed.get(key)?.position ?? 0;
   return positionOf(b) - positionOf(a) || Math.abs(b) - Math.abs(a);
 }
 
-/** Documents with the texts that are not kept. */
+/** Documents with the texts that are not cached. */
 async function readStretch(job: Job, documents: readonly Document[]): Promise<ScanTexts> {
   const unknown = documents.map(({ key }) => key).filter((key) => !job.scanner.keeps(key));
   const texts = unknown.length === 0 ? new Map<number, string>() : await readTexts(job, unknown);
@@ -273,8 +273,8 @@ async function readTexts(
 }
 
 /**
- * The matches that count. What was kept since an earlier search may have been revised or forgotten meanwhile; messages with calls or
- * results of our own tools are tested again without those.
+ * The matches that count. Texts cached by an earlier search may have been revised or forgotten since; messages with calls or results of our
+ * own tools are tested again without those.
  */
 async function keepSaid(job: Job, matches: readonly ScanMatch[]): Promise<Located[]> {
   if (matches.length === 0) return [];
@@ -296,7 +296,7 @@ async function keepSaid(job: Job, matches: readonly ScanMatch[]): Promise<Locate
     }));
 }
 
-/** Where messages stand that can match, as far as the index and the spelled words tell; null: anywhere. */
+/** The messages that can match, according to the index and the spelled words; null: any. */
 async function narrow(store: Store, pattern: string, scope: RecallScope): Promise<IdRange[] | null> {
   const literals = requiredLiterals(pattern).flatMap((literal) => readLiteralClue(literal) ?? []);
   if (literals.length === 0) return null;
@@ -314,7 +314,7 @@ async function narrow(store: Store, pattern: string, scope: RecallScope): Promis
   return size > found.total / 2 ? null : ranges;
 }
 
-/** A damaged index only means that everything has to be read. */
+/** With a damaged index everything has to be read. */
 async function findIfHealthy(store: Store, request: ClueRequest): Promise<CluesFound | null> {
   try {
     return await store.findClues(request);
@@ -454,7 +454,7 @@ function toFileHit(
   };
 }
 
-/** What a pattern says when it is read as words: its literals, in order. */
+/** A pattern read as words: its literals, in order. */
 export function readAsWords(pattern: string): string {
   return pattern
     .replace(/\\[bBdDwWsSnrtfv]/g, " ")

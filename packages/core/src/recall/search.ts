@@ -1,6 +1,6 @@
 /**
- * The plain face of full-text search over messages, for callers that name conversations themselves: the command line and the recall cue.
- * The work is done in `grep.ts`.
+ * Plain full-text search over messages, for callers that name conversations themselves: the command line and the recall cue. `grep.ts` does
+ * the work.
  */
 import type { Store } from "../store/store.ts";
 import { grepFullText, MAX_LIMIT } from "./grep.ts";
@@ -21,7 +21,7 @@ export type SearchResultHit = MessageHit;
 export interface SearchResult {
   readonly hits: SearchResultHit[];
   readonly total: number;
-  /** Whether something holds all of what was asked for, or only parts of it, or nothing was asked for. */
+  /** Whether something matches everything asked for, or only parts of it, or nothing was asked for. */
   readonly rule: "strict" | "relaxed" | "empty";
 }
 

@@ -1,5 +1,5 @@
 /**
- * What lies below a summary, and what opening it costs: for each summary the tokens of all summaries and of all messages under it, down to
+ * What is below a summary, and the cost of opening it: for each summary the tokens of all summaries and of all messages under it, down to
  * the leaves. Works on the outline of a conversation's graph, so no text is read.
  */
 import type { SummaryGraph, SummaryOutline } from "../store/folding.ts";
@@ -15,14 +15,14 @@ export interface SubtreeNode {
   /** Tokens of all messages below it. */
   readonly messageTokens: number;
   readonly messages: number;
-  /** Whether the cap pays for it and for all before it. */
+  /** Whether it and all before it fit the cap. */
   readonly fits: boolean;
 }
 
 export interface Subtree {
   readonly descendantTokens: number;
   readonly messageTokens: number;
-  /** Nearest first, up to a number; the rest is reached through them. */
+  /** Nearest first, up to a limit; the rest can be opened from them. */
   readonly nodes: readonly SubtreeNode[];
 }
 
@@ -77,7 +77,7 @@ function addUp(
   return costs;
 }
 
-/** A leaf was made from messages only; a condensed one is as large below as what it was made from. */
+/** A leaf was made from messages only; a condensed summary has below it what its sources have. */
 function sumCosts(
   node: SummaryOutline | undefined,
   below: readonly SummaryOutline[],

@@ -1,6 +1,6 @@
 /**
- * Search by meaning: the messages whose vectors lie nearest to the vector of a question, found exactly, and joined by rank with what its words
- * found. Ranks are joined, not scores, because the two have nothing in common but their order.
+ * Search by meaning: the messages whose vectors are nearest to the vector of a question, found exactly, and joined by rank with what its
+ * words found. Ranks are joined, not scores, because the two have nothing in common but their order.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Neighbour } from "../model/vector.ts";
@@ -25,21 +25,25 @@ export type QuestionVector =
 
 export const NO_QUESTION_VECTOR: QuestionVector = { kind: "none", note: null };
 
-/** What brought a document into an answer. */
+/** What added a document to a result. */
 export type FoundBy = "words" | "vector" | "regex";
 
 /** How many neighbours take part. */
 const NEIGHBOURS = 100;
 /**
- * What a rank by vectors counts against one by words, and how many of the first that words found are never displaced. With a weak model (R@10 of both joined
- * as equals falls by .056) these raise R@10 of every measured set and lower no MRR; docs/recall.md has the figures.
+ * The weight of a rank by vectors compared with one by words, and how many of the first results by words are never displaced. With a weak
+ * model (R@10 of both joined as equals falls by .056) these raise R@10 of every measured set and lower no MRR; docs/recall.md has the
+ * figures.
  */
 const VECTOR_WEIGHT = 0.6;
 const KEPT = 7;
-/** How slowly the worth of a rank falls; the usual value. */
+/** How slowly the value of a rank falls; the usual constant. */
 const RANK_OFFSET = 60;
 
-/** The nearest messages of a scope, and all that are as near as the last of them. Other work and a cancellation get their turn between two stretches. */
+/**
+ * The nearest messages of a scope, and all that are as near as the last of them. Other work and a cancellation get their turn between two
+ * stretches.
+ */
 export async function findNearest(
   store: Store,
   { spaceId, vector }: Extract<QuestionVector, { kind: "vector" }>,
@@ -59,9 +63,9 @@ export async function findNearest(
 }
 
 export interface FusedDocuments extends FoundDocuments {
-  /** Documents that their vectors found. */
+  /** Documents found by their vectors. */
   readonly near: ReadonlySet<number>;
-  /** Documents that their words found. */
+  /** Documents found by their words. */
   readonly worded: ReadonlySet<number>;
 }
 
@@ -92,7 +96,7 @@ export async function fuseDocuments(
   };
 }
 
-/** Compares documents as their places do: the first to say it comes first. */
+/** Compares documents by place: the earliest comes first. */
 const compareIn =
   (candidates: ReadonlyMap<number, Candidate>) =>
   (one: number, other: number): number => {
@@ -100,7 +104,7 @@ const compareIn =
     return a === undefined || b === undefined ? 0 : compareSaid(a, b);
   };
 
-/** The nearest whose places are known; of equals, the first to say it comes first, and those take part that the limit leaves room for. */
+/** The nearest whose places are known; of equals, the earliest comes first, as far as the limit leaves room. */
 function orderNear(nearest: readonly Neighbour[], candidates: ReadonlyMap<number, Candidate>): number[] {
   const compare = compareIn(candidates);
   return nearest
@@ -111,8 +115,8 @@ function orderNear(nearest: readonly Neighbour[], candidates: ReadonlyMap<number
 }
 
 /**
- * The first documents that words found stay where they are; behind them each list gives a document a share that falls with its rank there. Where all words are
- * wanted, documents that hold them stay in front.
+ * The first documents found by words stay where they are; after them each list gives a document a share that falls with its rank there. If
+ * all words are wanted, documents with all of them stay in front.
  */
 function fuseByRank(
   ranked: readonly RankedDocument[],
@@ -138,7 +142,7 @@ function fuseByRank(
 
 const worthOf = (rank: number): number => 1 / (RANK_OFFSET + rank + 1);
 
-/** The same scale for a list that stands alone beside fused ones. */
+/** The same scale for a separate list beside fused ones. */
 export function scoreByRank(ranked: readonly RankedDocument[]): RankedDocument[] {
   return ranked.map((document, rank) => ({ ...document, score: worthOf(rank) }));
 }
