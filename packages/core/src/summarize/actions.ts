@@ -1,13 +1,13 @@
 /**
- * Tool calls and their results as a person would report them: "edited hooks.go", "ran `npm test` → 3 failed". Works by the
- * names of arguments, not by a list of tools, so that any host's tools read well. Bulk output never passes through.
+ * Tool calls and their results as a person would report them: "edited hooks.go", "ran `npm test` → 3 failed". Works by the names of
+ * arguments, not by a list of tools, so that any host's tools read well. Bulk output is never included.
  */
 import { cutAtWord } from "./sentences.ts";
 
 export interface Action {
   /** Past tense, as in "edited". */
   readonly verb: string;
-  /** File, command, query or address the action was about; empty when there is none. */
+  /** File, command, query or address of the action; empty when there is none. */
   readonly target: string;
   readonly targetKind: "file" | "command" | "query" | "other";
   /** Short remark that follows the target, ready to print. */
@@ -141,7 +141,7 @@ function unwrapShell(words: readonly string[]): string {
   return isShell ? (words[2] ?? "") : words.join(" ");
 }
 
-/** `cd /long/path && make` was about `make`. */
+/** `cd /long/path && make` means `make`. */
 function dropDirectoryChange(line: string): string {
   return line.replace(/^cd\s+(?:"[^"]*"|'[^']*'|\S+)\s*(?:&&|;)\s*/, "");
 }
@@ -175,7 +175,7 @@ function describeFileCall(name: string, args: Arguments): Action | null {
 }
 
 function fileVerb(name: string, args: Arguments, before: string | null, after: string | null): string {
-  // An editor that takes its verb as an argument says more there than in its name.
+  // For an editor with its verb as an argument, that says more than its name.
   const hint = (typeof args.command === "string" ? args.command : name).toLowerCase();
   if (/delete|remove/.test(hint)) return "deleted";
   if (/move|rename/.test(hint)) return "moved";
@@ -186,7 +186,7 @@ function fileVerb(name: string, args: Arguments, before: string | null, after: s
   return `used ${name} on`;
 }
 
-/** A small replacement is shown whole: it says best what was done. */
+/** A small replacement is shown whole: it describes the change best. */
 function describeChange(before: string | null, after: string | null): string {
   if (before === null || after === null) return "";
   const from = before.trim();
@@ -256,7 +256,7 @@ const VERDICT_LINE =
 const QUIET_RESULT =
   /has been (?:updated|created|modified)|successfully|^\s*$|^\(?no (?:output|content)|tool ran without output/i;
 
-/** What a result says in one line, or null when it is bulk or says nothing new. */
+/** A result in one line, or null when it is bulk or says nothing new. */
 export function describeResult(
   text: string,
   isError: boolean,
@@ -282,7 +282,7 @@ export function describeResult(
   return { text: cleanLine(full.join(" / ")), failed: false };
 }
 
-/** Output of so few lines is shown whole, as far as it fits one. */
+/** Output of this few lines is shown whole, as far as it fits one. */
 const MAX_SHOWN_LINES = 3;
 const MAX_FOUND = 5;
 
@@ -298,7 +298,7 @@ function describeFound(lines: readonly string[]): ActionResult | null {
   return { text: `${[...files].slice(0, MAX_FOUND).join(" ")}${more}`, failed: false };
 }
 
-/** Source code talks about errors without reporting one; a log does not look like numbered source lines. */
+/** Source code mentions errors without reporting one; a log does not look like numbered source lines. */
 function looksLikeLog(lines: readonly string[]): boolean {
   let code = 0;
   const sample = lines.slice(0, 60);
@@ -338,7 +338,7 @@ function cleanLine(line: string, limit = 160): string {
 
 // ---- arguments
 
-/** Arguments come as JSON, or as the lines `key: value` that normalising makes of them. */
+/** Arguments come as JSON, or as the `key: value` lines that normalising makes of them. */
 function parseArguments(toolName: string | undefined, text: string): Arguments | null {
   const brace = text.indexOf("{");
   const json = brace >= 0 && brace <= 80 ? parseJson(text.slice(brace, text.lastIndexOf("}") + 1)) : null;
@@ -358,8 +358,8 @@ function parseJson(text: string): Arguments | null {
 const MEMBER = /^(-?[A-Za-z][\w-]{0,30})(?:: (.*))?$/;
 
 /**
- * Lines that do not start a member continue the one before. Inside a long value only the names of arguments that are known here
- * start a new one, because file content is full of `word: word`. A name met again starts the next object of a list.
+ * Lines that do not start a member continue the previous one. Inside a long value only argument names known here start a new one, because
+ * file content is full of `word: word`. A repeated name starts the next object of a list.
  */
 function parseMembers(toolName: string | undefined, text: string): Arguments | null {
   const lines = text.split("\n");
@@ -398,7 +398,7 @@ function pickText(args: Arguments, keys: readonly string[]): string | null {
   return null;
 }
 
-/** Looks one level deeper too: several edits come as a list of objects. */
+/** Also checks one level deeper: several edits come as a list of objects. */
 function pickDeepText(args: Arguments, keys: readonly string[]): string | null {
   const direct = "items" in args ? null : pickText(args, keys);
   if (direct !== null) return direct;

@@ -1,6 +1,6 @@
 /**
- * Which models may write a summary, in the order they are asked: what the settings name (environment and config are already one there),
- * the host's own model, then the fallbacks. Each model stands once, so that nobody pays for asking the same one twice.
+ * Which models may write a summary, in the order they are tried: those in the settings (environment and config are already merged there),
+ * the host's own model, then the fallbacks. Each model is listed once, so that nobody pays for calling the same one twice.
  */
 import { nameModel } from "../model/complete.ts";
 import type { ModelRef } from "../model/complete.ts";
@@ -24,7 +24,7 @@ export function listCandidates(settings: CandidateSettings, hostModel?: Candidat
   return dropRepeated(named.length === 0 ? [null] : named);
 }
 
-/** A provider before the first slash wins over the one named beside the model. */
+/** A provider before the first slash takes precedence over the one named beside the model. */
 export function parseModelRef(name: string, provider: string): ModelRef | undefined {
   const model = name.trim();
   if (model === "") return undefined;
@@ -34,7 +34,7 @@ export function parseModelRef(name: string, provider: string): ModelRef | undefi
   return { provider: provider.trim(), model };
 }
 
-/** The name of a candidate in the ledger, in guards and beside a summary. */
+/** The name of a candidate in the ledger, in guards and with a summary. */
 export function nameCandidate(candidate: Candidate): string {
   return candidate === null ? "host/default" : nameModel(candidate);
 }

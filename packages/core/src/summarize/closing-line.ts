@@ -1,12 +1,12 @@
 /**
- * The last line of every summary: what was left out and can be opened again. Prompts ask for it, the gate adds it when a model
- * forgets, the extractive summariser writes it, and a condensing pass reads it back.
+ * The last line of every summary: what was left out and can be opened again. Prompts ask for it, the gate adds it when a model omits it,
+ * the extractive summariser writes it, and a condensing pass parses it.
  */
 export const CLOSING_PREFIX = "Expand for details about:";
 
 const CLOSING_LINE = /^[ \t>*_-]*expand for details about\b[ \t]*[:：]?[ \t*_]*(.*)$/gim;
 
-/** Where nothing in particular was left out, the wording was. */
+/** If nothing in particular was left out, the exact wording was. */
 export function renderClosingLine(topics: readonly string[], sources = 0): string {
   if (topics.length > 0) return `${CLOSING_PREFIX} ${topics.join("; ")}.`;
   return `${CLOSING_PREFIX} ${WORDING}${sources === 0 ? "" : ` of ${sources === 1 ? "1 message" : `${sources} messages`}`}.`;

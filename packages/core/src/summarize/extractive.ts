@@ -1,7 +1,7 @@
 /**
- * A summary without a model: the sentences, actions and names that matter most, in order, with time and speaker, within a token
- * target, ending with the closing line. Used when no model is configured, at a spend cap, and as the last level of escalation.
- * Pure and deterministic: the same sources give the same bytes. Never longer than the target.
+ * A summary without a model: the sentences, actions and names that matter most, in order, with time and speaker, within a token target,
+ * ending with the closing line. Used when no model is configured, at a spend cap, and as the last level of escalation. Pure and
+ * deterministic: the same sources give the same bytes. Never longer than the target.
  */
 import { CLOSING_PREFIX, renderClosingLine } from "./closing-line.ts";
 import type { Pick, Selection } from "./select.ts";
@@ -25,7 +25,7 @@ export interface ExtractiveInput {
   readonly replacedTokens?: number | undefined;
   readonly estimate: (text: string) => number;
   readonly timeZone: string;
-  /** The summary that stands before this one; what it already says counts for less here. */
+  /** The summary before this one; what it already says counts less here. */
   readonly previous?: string;
   /** Writes the marker by which `doctor` finds summaries made without a model after a failure. */
   readonly marker?: boolean;
@@ -46,14 +46,14 @@ const KNOWN_BEFORE_FACTOR = 0.7;
 const CLOSING_SHARE = 0.08;
 /** Share of the target that one verbatim text may take. */
 const VERBATIM_SHARE = 0.25;
-/** Only a summary with some room says how many messages it stands for. */
+/** Only a summary with enough room says how many messages it represents. */
 const MIN_COUNT_TARGET = 100;
 const MAX_TOPICS = 8;
-/** Units are picked beyond the target, because lines that join cost less than was reckoned; the layout cuts back. */
+/** Units are picked beyond the target, because joined lines cost less than estimated; the layout cuts back. */
 const OVERPICK = 1.6;
-/** Picks beyond the prefix that are tried for the room left. */
+/** Picks beyond the prefix that are tried for the remaining room. */
 const MAX_FILLERS = 12;
-/** A text this close to the target is not worth another look. */
+/** A text this close to the target is not worth another attempt. */
 const FULL_ENOUGH = 0.97;
 /** A source this small relative to the target is still shortened, so that a fold always saves. */
 const MAX_SHARE_OF_SOURCE = 0.75;
@@ -82,7 +82,7 @@ function cutToTokens(text: string, tokens: number, estimate: (text: string) => n
   return cost <= tokens ? text : cutAtWord(text, Math.max(2, Math.floor((text.length * tokens) / cost)));
 }
 
-/** Estimating every source costs time; it is only needed where the sources might be smaller than the target. */
+/** Estimating every source takes time; it is only needed if the sources might be smaller than the target. */
 function limitTarget(input: ExtractiveInput): number {
   const replaced = input.replacedTokens ?? 0;
   if (replaced > 0) return Math.max(1, Math.min(input.targetTokens, shorten(replaced)));
@@ -91,7 +91,7 @@ function limitTarget(input: ExtractiveInput): number {
   if (length > input.targetTokens * 8) return input.targetTokens;
   let tokens = 0;
   for (const source of input.sources) tokens += input.estimate(source.text);
-  // Nothing was said here, only searched for: the closing line is all there is to write.
+  // Nothing was said here, only searched for: the closing line is the whole text.
   if (tokens === 0) return input.targetTokens;
   return Math.max(1, Math.min(input.targetTokens, shorten(tokens)));
 }
@@ -141,7 +141,7 @@ class Page {
     this.#quoted = listQuoted(set);
   }
 
-  /** The best prefix of the picks that fits, then whatever smaller pick still fits behind it. */
+  /** The longest prefix of the picks that fits, then any smaller picks that still fit after it. */
   fit(): string {
     const picks = this.#picks;
     let low = 0;
@@ -151,7 +151,7 @@ class Page {
       if (this.#fits(this.#render(picks.slice(0, middle)))) low = middle;
       else high = middle - 1;
     }
-    // In the smallest summaries one thing that was said comes before any names.
+    // In the smallest summaries one sentence that was said comes before any names.
     if (low === 0) return this.#cutToTarget(this.#renderFirst());
     const chosen = picks.slice(0, low);
     let text = this.#render(chosen);
@@ -183,7 +183,7 @@ class Page {
     return [...lines, ...names, closing].join("\n");
   }
 
-  /** Names fill what their share of this text leaves beside the names in brackets. */
+  /** Names fill the rest of their share, after the names in brackets. */
   #renderNames(
     covered: ReadonlySet<number>,
     picks: readonly Pick[],
@@ -262,7 +262,7 @@ interface OpenLine {
   text: string;
 }
 
-/** What stands at the end of the events says how the work stands; the goal stands before them. */
+/** The lines after the events state the progress of the work; the goal comes before them. */
 function renderBody(picks: readonly Pick[], vocabulary: Vocabulary, zone: string): string[] {
   const shown = new Set<string>();
   const lines: OpenLine[] = [];

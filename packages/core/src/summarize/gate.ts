@@ -1,7 +1,7 @@
 /**
- * The gate every model-written summary passes before it is stored. It takes reasoning and wrapping off, refuses what would harm
- * the archive's reader (nothing, too much, another language, facts gone), and sees to the closing line. Pure: it never repairs a
- * bad summary, it only says why it is bad, so that the caller can escalate.
+ * The gate that every model-written summary passes before it is stored. It strips reasoning and wrapping, refuses texts that would harm the
+ * archive's reader (empty, too long, another language, facts lost), and checks the closing line. Pure: it never repairs a bad summary, it
+ * only says why it is bad, so that the caller can escalate.
  */
 import { hasClosingLine, renderClosingLine, splitClosingLine } from "./closing-line.ts";
 import { dropsFacts, rankIdentifiers } from "./kept-facts.ts";
@@ -50,7 +50,7 @@ export function acceptSummary(input: GateInput): GateResult {
 
 const reject = (reason: RejectReason): GateResult => ({ kind: "rejected", reason });
 
-/** An answer that was nothing but a closed reasoning block is reasoning; one of fences and blanks is empty. */
+/** An answer with nothing but a closed reasoning block is `reasoning_only`; one of fences and blanks is empty. */
 const emptyReason = (text: string): RejectReason => (OPEN_BLOCK.test(text) ? "reasoning_only" : "empty");
 
 // ---- reasoning and wrapping
@@ -62,7 +62,7 @@ const ORPHAN_END = new RegExp(`^[\\s\\S]*?</(?:${NAMES})>`, "i");
 const REASONING_TITLE =
   /^[#*_>\s]*(?:thinking process|my thought process|thought process|chain of thought|reasoning)\s*[:*_]/i;
 
-/** The text without reasoning blocks; null when an unclosed block or a heading shows that reasoning is all there is. */
+/** The text without reasoning blocks; null when an unclosed block or a heading shows that there is only reasoning. */
 export function stripReasoning(text: string): string | null {
   let out = dropClosedBlocks(text);
   const open = OPEN_BLOCK.exec(out);
@@ -71,13 +71,13 @@ export function stripReasoning(text: string): string | null {
     if (before === "") return null;
     out = before;
   } else if (ORPHAN_END.test(out)) {
-    // Some models send only the end mark: everything before it was thought.
+    // Some models send only the end mark: everything before it is reasoning.
     out = out.replace(ORPHAN_END, "");
   }
   return REASONING_TITLE.test(out) ? null : out.trim();
 }
 
-/** In one pass: a block that never ends leaves everything from its start on. */
+/** In one pass: if a block never ends, everything from its start on is kept. */
 function dropClosedBlocks(text: string): string {
   const lower = text.toLowerCase();
   const start = new RegExp(BLOCK_START, "gi");
@@ -144,7 +144,7 @@ const MARKERS: Readonly<Record<string, ReadonlySet<string>>> = {
   dutch: new Set("het een van niet dat zijn voor met aan ook wordt naar werd deze maar".split(" ")),
 };
 
-/** Text is sampled: a megabyte tells no more about its language than its first pages do. */
+/** Text is sampled: a megabyte says no more about its language than its first pages. */
 const SAMPLE_CHARS = 60_000;
 const MIN_LETTERS = 80;
 const MIN_MARKERS = 12;
@@ -155,7 +155,7 @@ function isOtherLanguage(sourcesText: string, summary: string): boolean {
   const result = measureScripts(summary);
   if (source === null || result === null) return false;
   const main = source.order[0] as string;
-  // Code and commands are Latin everywhere, so Latin may stand beside any script, but not replace it.
+  // Code and commands are Latin everywhere, so Latin may appear beside any script, but not replace it.
   if (main !== "latin") return (result.share.get(main) ?? 0) < (source.share.get(main) ?? 0) * 0.2;
   if (result.order[0] !== "latin") return (source.share.get(result.order[0] as string) ?? 0) < 0.1;
   const from = clearLanguage(sourcesText.slice(0, SAMPLE_CHARS));
@@ -166,7 +166,7 @@ function isOtherLanguage(sourcesText: string, summary: string): boolean {
 function measureScripts(text: string): { share: Map<string, number>; order: string[] } | null {
   const counts = SCRIPTS.map(([name, pattern]) => [name, text.match(pattern)?.length ?? 0] as const);
   const total = counts.reduce((sum, [, count]) => sum + count, 0);
-  // One ideograph says about as much as four letters, hence the lower bound for other scripts.
+  // One ideograph is worth about four letters, hence the lower bound for other scripts.
   const other = total - (counts[0]?.[1] ?? 0);
   if (total + other * 3 < MIN_LETTERS) return null;
   const weighted = counts.map(([name, count]) => [name, name === "latin" ? count : count * 3] as const);
@@ -178,7 +178,7 @@ function measureScripts(text: string): { share: Map<string, number>; order: stri
   };
 }
 
-/** The language most function words belong to, when they are many and nearly all of one. */
+/** The language of most function words, if they are many and nearly all of one language. */
 function clearLanguage(text: string): string | null {
   const counts = new Map<string, number>();
   let total = 0;

@@ -1,9 +1,9 @@
 /**
- * What keeps summaries from costing too much or hammering a provider that is down: the spend guard, the daily cap, a breaker and a pause
- * per candidate. All of it is stored, so that a restart forgets nothing and two processes share one state.
+ * Limits the cost of summaries and protects a provider that is down: the spend guard, the daily cap, a breaker and a pause per candidate.
+ * All of it is stored, so that it survives a restart and two processes share one state.
  *
- * Invariant: a guard that opens says so once (`degraded`), and once more when it has closed (`recovered`). A guard whose time is over
- * lets the next call through but counts as open until that call went well. A ledger that cannot be read lets nothing through.
+ * Invariant: a guard that opens reports it once (`degraded`), and once more when it has closed (`recovered`). A guard whose time is over
+ * lets the next call through but counts as open until that call succeeds. If the ledger cannot be read, nothing is let through.
  */
 import type { Clock, EventSink } from "../model/events.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -44,7 +44,7 @@ function pauseAfter(failures: number): number {
 
 export class GuardBook {
   readonly #options: GuardOptions;
-  /** Changes follow one another, so that two calls at once do not lose a failure or tell twice. */
+  /** Changes are serialised, so that two concurrent calls do not lose a failure or report twice. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: GuardOptions) {
@@ -60,12 +60,12 @@ export class GuardBook {
     });
   }
 
-  /** Whether the tokens of the day allow a call that does not count among the summariser's. */
+  /** Whether the day's tokens allow a call that does not count as one of the summariser's. */
   async allowsTokens(): Promise<boolean> {
     return this.#safely("read the spend ledger", false, async () => !(await this.#isDayFull()));
   }
 
-  /** Whether this candidate may be asked now. */
+  /** Whether this candidate may be called now. */
   async allowsCandidate(candidate: Candidate): Promise<boolean> {
     return this.#safely("read the guards", false, async () => {
       const now = this.#options.clock.now();
@@ -96,7 +96,7 @@ export class GuardBook {
     });
   }
 
-  /** It could not answer, or not well. What the provider says about waiting counts, within the cooldown of the breaker. */
+  /** It could not answer, or not well. The provider's retry delay is honoured, within the cooldown of the breaker. */
   async noteTrouble(candidate: Candidate, reason: string, retryAfterMs = 0): Promise<void> {
     const asked = Math.min(retryAfterMs, this.#options.settings.circuitBreakerCooldownMs);
     await this.#update(pauseName(candidate), (before, now) => {
@@ -106,7 +106,7 @@ export class GuardBook {
     });
   }
 
-  /** The ledger decides, not the stored guard, so that a raised cap works at once. */
+  /** The ledger decides, not the stored guard, so that a raised cap takes effect at once. */
   async #isDayFull(): Promise<boolean> {
     const { store, settings, clock } = this.#options;
     const cap = settings.spendMaxTokensPerDay;
@@ -125,7 +125,7 @@ export class GuardBook {
     return true;
   }
 
-  /** Like the day: the ledger decides, and the guard only says until when. */
+  /** As for the day: the ledger decides, and the guard only records until when. */
   async #isWindowFull(): Promise<boolean> {
     const { settings, clock } = this.#options;
     const { summaryMaxTokensPerWindow: cap, summaryCallWindowMs: windowMs } = settings;
@@ -144,7 +144,7 @@ export class GuardBook {
     return sumWindow(await this.#options.store.sumSpend({ since, by: "purpose" })).tokens;
   }
 
-  /** The earliest begin of a window with room. A later begin never holds more, so halving the span finds it. */
+  /** The earliest start of a window with room. A later start never has more in it, so a binary search finds it. */
   async #findRoom(cap: number, full: number, now: number): Promise<number> {
     let [before, after] = [full, now + 1];
     while (after - before > 1) {
@@ -213,7 +213,7 @@ export class GuardBook {
     }
   }
 
-  /** Folding goes on when the books cannot be kept; the host is told. */
+  /** Folding continues when the ledger cannot be written; the host is notified. */
   async #safely<T>(what: string, otherwise: T, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -225,7 +225,7 @@ export class GuardBook {
   }
 }
 
-/** What the limits of a window count, from sums by purpose. Calls for vectors are many and small: they count only for the day. */
+/** What counts toward the limits of a window, from sums by purpose. Calls for vectors are many and small: they count only for the day. */
 export function sumWindow(byPurpose: readonly SpendGroup[]): { calls: number; tokens: number } {
   const counted = byPurpose.filter(({ key }) => key !== "embed");
   return {

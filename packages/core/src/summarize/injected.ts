@@ -1,9 +1,10 @@
 /**
- * What a host or a plugin put into a user's message: reminders, skills, heartbeats, the frames of commands, our own frames. Nobody typed that, so a
- * summary quotes none of it as the user's words. What is left is what the user wrote; a message that a machine wrote as a whole is a notice.
+ * Text that a host or a plugin inserted into a user's message: reminders, skills, heartbeats, the frames of commands, our own frames.
+ * Nobody typed it, so a summary never quotes it as the user's words. The rest is what the user wrote; a message that a machine wrote
+ * entirely is a notice.
  */
 
-/** How blocks begin that say nothing about the work. */
+/** Beginnings of blocks that say nothing about the work. */
 const DROPPED =
   /<(system-reminder|command-message|local-command-caveat|ide_opened_file|ide_selection|env|summary|recall|lcm-restart|hook_context)(?:\s[^<>]*)?>/g;
 /** A command typed by the user is shown as it was typed. */
@@ -13,14 +14,14 @@ const OUTPUT = /<(bash-stdout|bash-stderr|local-command-stdout|local-command-std
 const INTERRUPTED = /\[Request interrupted by user[^[\]]*\]/g;
 /** Messages that a host writes in the user's name, by how they begin. */
 const SKILL = /^\s*Base directory for this skill:/;
-/** What a host asks at intervals, so that its agent looks whether something needs doing: it names the answer for "nothing". */
+/** A host's periodic prompt that makes its agent check whether something needs doing: it names the answer for "nothing". */
 const HEARTBEAT =
   /^\s*(?:\[[^[\]]*\]\s*)?(?:Read HEARTBEAT\.md\b|Heartbeat\b)[\s\S]*\bHEARTBEAT_OK\b|\bnothing needs (?:your )?attention\b[^\n]{0,40}\breply\b[^\n]{0,20}\bHEARTBEAT_OK\b/i;
 const NOTICE =
   /^\s*(?:<[a-z][\w-]*>|Caveat: The messages below|This session is being continued from a previous conversation)/i;
 
 export interface UserText {
-  /** Empty when the user wrote nothing of it. */
+  /** Empty if the user wrote none of it. */
   readonly text: string;
   readonly isNotice: boolean;
 }
@@ -34,7 +35,7 @@ export function readUserText(raw: string): UserText {
   return { text, isNotice: NOTICE.test(text) };
 }
 
-/** The text without blocks that begin like this. The end of one that is not closed is looked for once, not once for each. */
+/** The text without blocks that begin like this. The end of an unclosed one is searched once, not once for each. */
 function dropBlocks(text: string, opening: RegExp): string {
   const unclosed = new Set<string>();
   let kept = "";

@@ -1,19 +1,19 @@
 /**
- * Whether a summary still shows what its sources are about. Long sources are judged by the identifiers they use again and again; short ones
- * by every identifier, number and name, of which one is enough, or else by the words they use most. A summary that shows nothing of these has
- * lost the thread, however well it reads.
+ * Whether a summary still shows what its sources are about. Long sources are judged by the identifiers they use repeatedly; short ones by
+ * every identifier, number and name, of which one is enough, or else by the words they use most. A summary without any of these has lost
+ * the thread, however well it reads.
  */
 import { scanTerms, type TermKind } from "./terms.ts";
 
-/** Only the most used are asked for: a summary leaves most of a long list out, and should. */
+/** Only the most used are checked: a summary leaves most of a long list out, and should. */
 const MAX_WANTED = 40;
 /** With fewer repeated identifiers chance decides too much: all facts count then. */
 const MIN_REPEATED = 12;
-/** Sources with fewer facts and words than this say nothing that could be lost. */
+/** Sources with fewer facts and words than this contain nothing that could be lost. */
 const MIN_TERMS = 8;
 /** A summary that shows fewer than this share of the most used identifiers has lost the thread of the work. */
 const MIN_KEPT_SHARE = 0.08;
-/** Without a single fact, a summary must at least speak of the same things. */
+/** Without a single fact, a summary must at least be about the same things. */
 const MIN_WORDS_SHARE = 0.2;
 
 const CODE: ReadonlySet<TermKind> = new Set(["identifier", "path"]);
@@ -35,7 +35,7 @@ export function dropsFacts(summary: string, sourcesText: string): boolean {
   return countShown(summary, words) < words.length * MIN_WORDS_SHARE;
 }
 
-/** What the engine writes before a message: when, and who. Nothing that was said. */
+/** The engine's prefix of a message: when, and who. Not part of what was said. */
 const STAMP = /^\[[^\]\n]*\] (?:[^\n:]{1,60}:)?/gm;
 
 function rankTerms(

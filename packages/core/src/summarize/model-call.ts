@@ -1,16 +1,16 @@
 /**
- * One call to a model with a time limit that cancels it. Whatever the implementation does, the call ends when the limit or the caller says
- * so: the signal is passed on, and an implementation that does not listen is left behind.
+ * One call to a model with a time limit that cancels it. Whatever the implementation does, the call ends at the limit or when the caller
+ * aborts: the signal is passed on, and an implementation that ignores it is abandoned.
  */
 import type { CompleteResult } from "../model/complete.ts";
 
-/** How a model fails, whatever it was asked for. */
+/** How a model fails, for any request. */
 export type ModelFailure = Extract<CompleteResult, { kind: "failure" }>;
 
 /** A port to a model: for completions, or for vectors. */
 type Port<Request, Answer> = (request: Request, signal: AbortSignal) => Promise<Answer>;
 
-/** The longest a timer can wait; a longer one would fire at once. */
+/** The maximum of a timer; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export async function callModel<Request, Answer extends { readonly kind: string }>(
@@ -30,7 +30,7 @@ export async function callModel<Request, Answer extends { readonly kind: string 
     if (!isFailure(result)) return result;
     if (options.signal.aborted) return ABORTED;
     if (limit.signal.aborted) return timedOut(options.timeoutMs);
-    // Somebody else cancelled it: for us the model was not there.
+    // Something else cancelled it: for us the model was unavailable.
     return result.failure === "aborted" ? { ...result, failure: "unavailable" } : result;
   } finally {
     clearTimeout(timer);
@@ -56,7 +56,7 @@ function timedOut(timeoutMs: number): ModelFailure {
   return { kind: "failure", failure: "timeout", message: `no answer within ${timeoutMs} ms` };
 }
 
-/** The port forbids exceptions and empty answers; a host that throws or returns nothing all the same must not stop a fold. */
+/** The port forbids exceptions and empty results; a host that throws or returns nothing anyway must not stop a fold. */
 async function runGuarded<Request, Answer extends { readonly kind: string }>(
   port: Port<Request, Answer | ModelFailure>,
   request: Request,

@@ -1,6 +1,6 @@
 /**
  * The line of names at the end of a summary: what the lines above do not mention, by use and recency, grouped so that a reader can use it
- * ("Files: …; functions: …; commands run: …; errors: …"). Reads the line back too, because a condensing pass chooses among the names again.
+ * ("Files: …; functions: …; commands run: …; errors: …"). Also parses the line, because a condensing pass chooses among the names again.
  * Invariant: lists of names take at most a quarter of a summary, names in brackets included.
  */
 import type { Term, Vocabulary } from "./terms.ts";
@@ -8,9 +8,9 @@ import type { Term, Vocabulary } from "./terms.ts";
 export const NAME_GROUPS = ["files", "functions", "names", "commits", "commands run", "errors"] as const;
 export type NameGroup = (typeof NAME_GROUPS)[number];
 
-/** A quarter of a summary at most is names; what the count of characters misses is left free. */
+/** At most a quarter of a summary is names; the margin allows for error in the character count. */
 export const NAME_SHARE = 0.24;
-/** What is left of `names` for commands and errors: names are what a reader cannot guess again. */
+/** The share of `names` for commands and errors: names are what a reader cannot guess again. */
 const QUOTE_SHARE = 0.18;
 const MAX_QUOTE = 72;
 
@@ -18,7 +18,7 @@ const MAX_QUOTE = 72;
 const RECENCY = 0.75;
 const HALF_LIFE = 0.08;
 
-/** A short name costs less room than a long one and says as much. */
+/** A short name takes less room than a long one and says as much. */
 const LENGTH_POWER = 0.4;
 
 export interface QuotedName {
@@ -32,7 +32,7 @@ export function rankNames(vocabulary: Vocabulary, sources: number): number[] {
   vocabulary.terms.forEach((term, id) => {
     if (isListable(term)) scores.set(id, scoreOf(term, sources));
   });
-  // A file is listed with its path where one is known: that is what a tool takes.
+  // A file is listed with its path if known: tools take paths.
   for (const id of scores.keys()) {
     const { kind, piece } = vocabulary.terms[id] as Term;
     const name = kind === "path" ? scores.get(piece) : undefined;
@@ -54,10 +54,10 @@ function scoreOf(term: Term, sources: number): number {
   );
 }
 
-/** What a path takes over from the mentions of its last piece, and what is left to that. */
+/** The share of its last piece's mentions that a path takes over, and the share left to the piece. */
 const PATH_FACTOR = 0.8;
 const NAME_ALONE_FACTOR = 0.6;
-/** What occurs once, in some output, comes after what somebody used. */
+/** A name that occurs once, in some output, comes after names that somebody used. */
 const isPassing = ({ spoken, seen }: Term): boolean => spoken === 0 && seen < 2;
 
 const PASSING_FACTOR = 0.35;
@@ -65,9 +65,9 @@ const PASSING_FACTOR = 0.35;
 const FOLDER_FACTOR = 0.5;
 
 const HASH = /^(?=.*\d)(?=.*[a-f])[0-9a-f]{7,40}$/;
-/** A number of an order, a lot or a ticket: not a name unless somebody speaks of it. */
+/** A number of an order, a lot or a ticket: not a name unless somebody mentions it. */
 const CODE = /^[A-Z]{1,4}-?\d+$/;
-/** Numbers in disguise, pieces of times, what is left of a word at a cut, and the two sides of a diff. */
+/** Numbers in disguise, pieces of times, fragments of a cut word, and the two sides of a diff. */
 const DEBRIS = /^(?:0[xob]|v?\d|_|-|[ab]\/)|_$|[0-9a-f]{6,}-/i;
 const FILE =
   /\.(?:tsx?|jsx?|[cm][jt]s|py|go|rs|java|kts?|rb|php|c|h|cc|cpp|hpp|cs|swift|scala|lua|pl|r|jl|ex|hs|mdx?|txt|rst|jsonl?|jsonc|ya?ml|toml|ini|cfg|conf|env|sh|bash|ps1|sql|html?|s?css|less|xml|csv|tsv|lock|log|proto|graphql|vue|svelte|ipynb|pdf|png|jpe?g|svg|db|sqlite|tf|gradle|mod|sum)$/;
@@ -80,9 +80,9 @@ function isListable({ text, kind, spoken }: Term): boolean {
   if (text.length < MIN_LENGTH || text.length > MAX_LENGTH || DEBRIS.test(text)) return false;
   if (HASH.test(text) || CODE.test(text)) return spoken > 0;
   if (FILE.test(text)) return !text.startsWith(".") || text.includes("/");
-  // `example.org/a/b` is an import or an address, a folder is worth a place where somebody spoke of it.
+  // `example.org/a/b` is an import or an address; a folder is worth listing if somebody mentioned it.
   if (text.includes("/")) return spoken > 1 && !/\.\w+(?:\/|$)/.test(text);
-  // `fmt.Errorf` is a call of somebody else's; what it ends in is a name of its own where it has the shape of one.
+  // `fmt.Errorf` is a call of other code; its last piece is a separate name if it has the shape of one.
   return !text.includes(".") && !text.includes("-");
 }
 
@@ -96,7 +96,7 @@ export interface NameListInput {
   readonly vocabulary: Vocabulary;
   readonly ranked: readonly number[];
   readonly covered: ReadonlySet<number>;
-  /** Best first; those that the lines above show are left out. */
+  /** Best first; those shown in the lines above are omitted. */
   readonly quoted: readonly QuotedName[];
   /** Characters of the whole line. */
   readonly room: number;
@@ -136,7 +136,7 @@ const GROUP = new RegExp(`(?:^|; )(${NAME_GROUPS.join("|")}): `, "i");
 
 export const isNameList = (line: string): boolean => LINE.test(line) || line.startsWith("Also mentioned:");
 
-/** The groups of a line of names, as they were written; a line of an older form is one group. */
+/** The groups of a line of names, as written; a line in an older format is one group. */
 export function parseNameList(line: string): [group: NameGroup, list: string][] {
   if (!LINE.test(line)) return [["names", line.replace(/^[^:]*:/, "")]];
   const pieces = line.split(GROUP).slice(1);

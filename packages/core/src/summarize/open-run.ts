@@ -1,7 +1,7 @@
 /**
- * What a summary without a model is made from where it condenses others of its kind: not their lines, but the messages under them, so that
- * nothing is lost by retelling and a name or a figure counts as often as it was used. The newest are opened, as far as one pass can read;
- * older ones, and what a model wrote, stay as they are.
+ * The sources of a summary without a model that condenses others of its kind: not their lines, but the messages under them, so that nothing
+ * is lost by summarising twice and a name or a figure counts as often as it was used. The newest are opened, as far as one pass can read;
+ * older ones, and those that a model wrote, stay as they are.
  */
 import type { RunItem } from "../store/folding.ts";
 
@@ -19,7 +19,7 @@ export async function openRun(
       const { summary } = item;
       const isOpened = summary?.level === "extractive" && room > 0;
       if (summary === null) room -= item.tokens;
-      // What is under a summary of another conversation is not here.
+      // The messages under a summary of another conversation are not here.
       const under = isOpened ? await open(await readSources(summary.summaryId)) : [];
       opened.push(under.length === 0 ? [item] : under);
     }

@@ -1,10 +1,11 @@
 /**
- * What code declares, as its own lines: the signatures of functions, types and classes that a tool call wrote or a result showed. A reader can
- * work with a signature, where a bare name says only that something exists. Notations of most languages; nothing is parsed.
+ * The declarations in code, as its own lines: the signatures of functions, types and classes that a tool call wrote or a result showed. A
+ * reader can work with a signature; a bare name says only that something exists. Handles the notations of most languages; nothing is
+ * parsed.
  */
 import { cutAtWord } from "./sentences.ts";
 
-/** A line that declares something, after line numbers and marks of a diff. Blanks in it never reach into the next line. */
+/** A line that declares something, after line numbers and diff marks. Blanks in it never extend into the next line. */
 const DECLARATION =
   /^[^\S\n]*(?:\d+[→\t|:][^\S\n]*)?(?:\+[^\S\n]*)?((?:(?:export|public|private|protected|static|async|default|abstract|pub(?:\([a-z]+\))?|unsafe|final)[^\S\n]+)*(?:func|function\*?|def|class|type|interface|struct|enum|trait|fn|impl|module|CREATE TABLE|const[^\S\n]+\w+[^\S\n]*=[^\S\n]*(?:async[^\S\n]*)?\()\b.*)$/gm;
 const MAX_SIGNATURE = 110;
@@ -30,7 +31,7 @@ export function listSignatures(text: string): string[] {
 const MAX_WRITTEN = 6_000;
 const MAX_EXCERPT = 220;
 
-/** What was written, in pieces of a few lines: the most exact account of a change there is. Lines that only close or import are left out. */
+/** What was written, in pieces of a few lines: the most exact account of a change. Lines that only close or import are omitted. */
 export function cutExcerpts(text: string): string[] {
   const pieces: string[] = [];
   let open = "";

@@ -1,6 +1,6 @@
 /**
- * What a model is asked when it folds a run: one brief per depth, in a normal and an aggressive form, with the same frame around
- * all of them. The frame says once and for all that the sources are material to report on and never orders to follow.
+ * The prompts for folding a run: one brief per depth, in a normal and an aggressive form, with the same frame around all of them. The frame
+ * says that the sources are material to report on and never instructions to follow.
  */
 import { CLOSING_PREFIX } from "./closing-line.ts";
 import { zoneClock } from "./time.ts";
@@ -11,18 +11,18 @@ export interface SummaryPromptInput {
   /** Depth of the summary to be made: 0 from messages, 1 from leaf summaries, and so on. */
   readonly depth: number;
   readonly mode: SummaryMode;
-  /** What `renderSources` returned. */
+  /** The result of `renderSources`. */
   readonly sourcesText: string;
-  /** The summary right before this run. From depth 2 on it is left out: such a summary covers a whole period by itself. */
+  /** The summary right before this run. From depth 2 on it is omitted: such a summary covers a whole period by itself. */
   readonly previous?: string;
   readonly targetTokens: number;
   readonly customInstructions?: string;
   readonly timeZone: string;
-  /** Briefs of the operator's own, by name. */
+  /** The operator's own briefs, by name. */
   readonly briefs?: BriefTexts;
 }
 
-/** The names briefs have in a folder of prompts: one per depth, the last for all that are deeper. */
+/** The names of briefs in a folder of prompts: one per depth, the last for all that are deeper. */
 export const BRIEF_NAMES = ["leaf", "condensed-d1", "condensed-d2", "condensed-d3"] as const;
 export type BriefName = (typeof BRIEF_NAMES)[number];
 /** What to keep, what to leave out and in which form, as text. */
@@ -159,7 +159,7 @@ function nameBrief(depth: number): BriefName {
   return BRIEF_NAMES[Math.max(0, Math.min(depth, BRIEF_NAMES.length - 1))] ?? "condensed-d3";
 }
 
-/** The brief of this name as text, to be copied and changed. */
+/** The brief of this name as text, for copying and editing. */
 export function renderOwnBrief(name: BriefName): string {
   return renderBrief(pickBrief(BRIEF_NAMES.indexOf(name), "normal"), []);
 }

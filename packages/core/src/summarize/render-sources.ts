@@ -1,7 +1,7 @@
 /**
- * Sources as text for a model to summarise: one block per item with its time in the configured zone and its speaker, tool calls
- * and file operations spelled out, bulk results shortened in the middle. Reasoning, injected context and encoded payloads
- * never pass: they are not what was said. The text is data; the prompt around it says so.
+ * Sources as text for a model to summarise: one block per item with its time in the configured zone and its speaker, tool calls and file
+ * operations spelled out, bulk results shortened in the middle. Reasoning, injected context and encoded payloads are never included: nobody
+ * said them. The text is data; the prompt around it says so.
  */
 import { describeCall } from "./actions.ts";
 import type { SourceLine, SourcePart } from "./source.ts";
@@ -10,9 +10,9 @@ import { formatMoment } from "./time.ts";
 
 export interface RenderOptions {
   readonly timeZone: string;
-  /** Names of tags whose content was injected by a plugin and is no part of the conversation. */
+  /** Names of tags whose content was injected by a plugin and is not part of the conversation. */
   readonly stripTags: readonly string[];
-  /** Characters of one tool result that are shown; the middle of a longer one is left out. */
+  /** Maximum characters of one tool result; the middle of a longer one is omitted. */
   readonly maxResultChars?: number;
 }
 
@@ -42,7 +42,7 @@ export function cleanSources(sources: readonly SourceLine[], stripTags: readonly
   });
 }
 
-/** Every file operation of the run, in order, each once; empty when no file was touched. */
+/** Every file operation of the run, in order, each once; empty when there was none. */
 export function listFileOperations(sources: readonly SourceLine[]): string[] {
   const operations = new Set<string>();
   for (const source of sources) {
@@ -88,7 +88,7 @@ function renderPart(part: SourcePart, options: RenderOptions): string {
   }
 }
 
-/** The action in words, then the arguments, so that a reader sees both what was done and with what. */
+/** The action in words, then the arguments, so that a reader sees both. */
 function renderCall(part: SourcePart, options: RenderOptions): string {
   const action = describeCall(part.toolName, part.text);
   const done = `${action.verb} ${action.target}`.trim();
@@ -120,7 +120,7 @@ export function stripInjectedContext(text: string, tags: readonly string[]): str
 
 const ENCODED_RUN = /(?:data:[\w.+-]+\/[\w.+-]+;base64,)?[A-Za-z0-9+/]{200,}={0,2}/g;
 
-/** Base64 says nothing to a reader. Long words of letters alone are left: they may be text without spaces. */
+/** Base64 is useless to a reader. Long words of letters alone are kept: they may be text without spaces. */
 function dropEncoded(text: string): string {
   if (text.length < 200) return text;
   return text.replace(ENCODED_RUN, (run) =>

@@ -1,6 +1,6 @@
 /**
- * From a run as the store reads it to the lines a summariser reads: who said what, when, block by block. Hidden items and items whose body
- * is gone carry no text and are left out. So are calls and results of our own tools: the archive has what they found in other places.
+ * Converts a run from the store to the lines a summariser reads: who said what, when, block by block. Hidden items and items whose body is
+ * gone have no text and are omitted. So are calls and results of our own tools: what they found is stored elsewhere in the archive.
  * Everything comes from the arrival bytes; names of people are taken from the host's metadata.
  */
 import { searchText, viewMessage } from "../message/normalize.ts";
@@ -14,12 +14,12 @@ import type { MessageText } from "../store/recall.ts";
 import type { SourceLine, SourcePart } from "./source.ts";
 import { formatMoment } from "./time.ts";
 
-/** A source that knows when it ends; null for a message. */
+/** A source with its end time; null for a message. */
 export interface RunSource extends SourceLine {
   readonly until: number | null;
 }
 
-/** What is read of an item of a run. */
+/** The fields of a run's item that are read. */
 type ReadItem = Pick<RunItem, "seq" | "hidden" | "createdAt" | "messageId" | "bytes" | "summary"> &
   Partial<Pick<RunItem, "isDated">>;
 
@@ -37,7 +37,7 @@ export function readSources(run: readonly ReadItem[]): RunSource[] {
   });
 }
 
-/** A line without a time of its own is read at that of the next line that has one, at the end at that of the last. */
+/** A line without its own time gets that of the next line that has one, at the end that of the last. */
 function fillTimes(run: readonly ReadItem[]): readonly ReadItem[] {
   const isDated = (item: ReadItem): boolean => item.isDated !== false;
   let known = run.findLast(isDated)?.createdAt;
@@ -60,10 +60,10 @@ function readSummary(summary: SummaryRow): RunSource {
   };
 }
 
-/** The mark of a summary made without a model says how it was made, not what happened; a model would copy it. */
+/** The marker of a summary made without a model says how it was made, not what happened; a model would copy it. */
 const MARKER_LINE = /^\[(?:LCM |Truncated )[^\]\n]*\][ \t]*(?:\n|$)/gm;
 
-/** The same for messages as a search reads them. */
+/** The same for messages that a search read. */
 export const readMessages = (texts: readonly MessageText[]): RunSource[] =>
   readSources(texts.map((text) => ({ ...text, hidden: 0, summary: null })));
 
@@ -105,7 +105,7 @@ function readSpeaker(bytes: Uint8Array): string | undefined {
   if (root === null) return undefined;
   const inner = isObject(root["message"]) ? root["message"] : root;
   const name = findSenderName(inner) ?? findSenderName(root) ?? firstString(inner, "name");
-  // The name was chosen by a stranger: one short line, whatever it holds.
+  // The name was chosen by a stranger: one short line, whatever it contains.
   const clean = name?.replace(/[\s\p{C}]+/gu, " ").trim();
   return clean === undefined || clean === "" ? undefined : clean.slice(0, MAX_SPEAKER_CHARS);
 }
@@ -115,7 +115,7 @@ function findSenderName(holder: JsonObject): string | undefined {
   return isObject(meta) ? firstString(meta, "senderName", "senderUsername") : undefined;
 }
 
-/** The sources as a model is shown them: a summary says which time it stands for. */
+/** The sources as shown to a model: a summary says which period it covers. */
 export function showRanges(sources: readonly RunSource[], timeZone: string): SourceLine[] {
   return sources.map((source) => {
     if (source.until === null || source.until === source.at) return source;

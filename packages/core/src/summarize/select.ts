@@ -1,7 +1,7 @@
 /**
- * Chooses units under a token budget: greedy weighted coverage. A term pays in full the first time it is covered and little
- * afterwards, so repetition loses by itself; a message that already gave much gives way to others. Pure and deterministic: ties
- * fall to the earlier unit. The picks come in order of value, so any prefix of them is the best summary of a smaller size.
+ * Chooses units within a token budget: greedy weighted coverage. A term counts in full the first time it is covered and little afterwards,
+ * so repetition loses by itself; a message that already contributed much yields to others. Pure and deterministic: the earlier unit wins
+ * ties. The picks are in order of value, so any prefix of them is the best summary of a smaller size.
  */
 import type { Unit } from "./summary-units.ts";
 import type { Term, Vocabulary } from "./terms.ts";
@@ -9,7 +9,7 @@ import { isPlain } from "./terms.ts";
 
 export interface Pick {
   readonly unit: Unit;
-  /** Terms named in brackets; a unit that is picked again only adds names. */
+  /** Terms named in brackets; picking a unit again only adds names. */
   readonly names: readonly number[];
 }
 
@@ -19,22 +19,22 @@ export interface Selection {
   readonly left: Unit[];
 }
 
-/** Names one offer adds, and names one unit may carry in the end. */
+/** Names one offer adds, and the maximum for one unit. */
 const NAMES_AT_ONCE = 4;
 const MAX_NAMES = 4;
 /** A repeated term is worth this share of a new one. */
 const REPEAT_SHARE = 0.08;
-/** Weight of terms from which a sentence is taken at its word. */
+/** Weight of terms from which a sentence's cue counts in full. */
 const FULL_CONTENT = 1.4;
-/** Below this a unit says nothing worth a line, whatever room is left; words say less than what was done. */
+/** Below this a unit is not worth a line, whatever room is left; words say less than actions. */
 const MIN_GAIN = { said: 0.5, tasks: 0.5, action: 0.25 } as const;
-/** Tokens that a new line costs beyond its words: the time, the speaker, the break. */
+/** Tokens of a new line besides its words: the time, the speaker, the break. */
 const LINE_TOKENS = 7;
 const NAME_OVERHEAD_CHARS = 2;
 const CHARS_PER_TOKEN = 3.6;
 /** What a file defines says more about it than what it uses. */
 const DEFINED_FACTOR = 1.4;
-/** A name in brackets tells less than the same name in a sentence. */
+/** A name in brackets says less than the same name in a sentence. */
 const NAME_SHARE = 0.85;
 
 export interface SelectOptions {
@@ -129,7 +129,7 @@ class Selector {
     if (piece >= 0) this.#covered[piece] = 1;
   }
 
-  /** What a unit would add now: the unit with its best names, or, once it is chosen, a few more names. */
+  /** What a unit would add now: the unit with its best names, or, if it is already chosen, a few more names. */
   #offer(index: number): Offer {
     const unit = this.#units[index] as Unit;
     const given = this.#given[index] as number;
@@ -145,8 +145,8 @@ class Selector {
   }
 
   /**
-   * New terms count in full. The bonus for wording fades where the terms were said before, and where there are hardly any: "we must
-   * never do that" decides nothing that a reader could use.
+   * New terms count in full. The bonus for wording fades if the terms were already covered, and if there are hardly any: "we must never do
+   * that" decides nothing that a reader could use.
    */
   #worthOf(index: number): number {
     const unit = this.#units[index] as Unit;
@@ -215,14 +215,14 @@ function isWorse(a: Offer, b: Offer): boolean {
   return a.ratio < b.ratio || (a.ratio === b.ratio && a.index > b.index);
 }
 
-/** Whether printing `other` prints `id` too, or the two differ only in what stands before the last dot or slash. */
+/** Whether printing `other` prints `id` too, or the two differ only before the last dot or slash. */
 function isShownBy(id: number, other: number, vocabulary: Vocabulary): boolean {
   const piece = vocabulary.terms[id]?.piece ?? -1;
   const otherPiece = vocabulary.terms[other]?.piece ?? -1;
   return otherPiece === id || piece === other || (piece >= 0 && piece === otherPiece);
 }
 
-/** `a/b.ts` is one thing, not two, though it covers `b.ts` as well. */
+/** `a/b.ts` is one thing, not two, though it also covers `b.ts`. */
 function dropPieces(terms: readonly number[], vocabulary: Vocabulary): readonly number[] {
   const pieces = new Set(terms.map((id) => vocabulary.terms[id]?.piece ?? -1));
   return pieces.size === 1 && pieces.has(-1) ? terms : terms.filter((id) => !pieces.has(id));

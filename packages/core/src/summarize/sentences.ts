@@ -1,6 +1,6 @@
 /**
- * Prose to sentences: markdown marks removed, fenced code set aside, headings kept as the context of what follows. Also what a
- * sentence is about for a reader: decisions, constraints, tasks, errors, causes, or chatter. Cue words of several languages.
+ * Splits prose into sentences: markdown marks removed, fenced code set aside, headings kept as the context of what follows. Also classifies
+ * a sentence for a reader: decisions, constraints, tasks, errors, causes, or chatter. Cue words of several languages.
  */
 
 export interface Sentence {
@@ -19,7 +19,7 @@ export interface Prose {
 
 const MAX_SENTENCE = 320;
 
-/** Somebody says what must be, or must not. */
+/** States what must be, or must not. */
 const CONSTRAINT =
   /\b(must|never|always|do(?:n't| not)|can(?:'t|not)|may not|should(?:n't| not)|required?|requirements?|constraint|only (?:use|when|if)|at (?:most|least)|no more than|(?:above|below|more than|less than|up to|until|minimum|maximum) [€$£]?\d|rules?|polic(?:y|ies)|unless|needs? (?:my|his|her|their) (?:ok|approval)|limit(?:ed)?|budget|forbidden|allowed|deadline|prefer\w*|muss|darf|niemals|immer|doit|jamais|toujours|debe|nunca|siempre)\b|必须|不要|不能|不得|禁止|务必|应该|一定|最多|至少|限制|要求|注意|記住|记住|してはいけない|必ず|반드시|^no (?!problem|worries|idea|doubt|response|way\b)[\w`]+|^(?:keep|use|avoid|make sure|ensure|only)\b/i;
 
@@ -48,7 +48,7 @@ const CUES: readonly (readonly [number, RegExp])[] = [
   ],
 ];
 
-/** Somebody settles how it is done. */
+/** Decides how something is done. */
 const DECISION =
   /\b(?:decided|decision:|agreed (?:to|on|that)|we(?:'ll| will) (?:use|go|keep|stick|not)|let(?:'|’)?s (?:use|go|keep|stick|not|leave|drop|skip|make)|going with|settled on|(?:i|we) chose|opted for|i(?:'d| would) (?:rather|prefer)|switch(?:ed|ing) to|beschlossen|entschieden|décidé|decidimos)\b|决定|采用|改用|決定|採用|결정/i;
 /** A sentence that gives the reason for the one before. */
@@ -61,7 +61,7 @@ const CORRECTION =
 export const isDecision = (text: string): boolean => DECISION.test(text);
 export const isConstraint = (text: string): boolean => CONSTRAINT.test(text);
 export const isCorrection = (text: string): boolean => CORRECTION.test(text);
-/** Thanks, greetings and nods, without anything that could be acted on. */
+/** Thanks, greetings and nods, with nothing that could be acted on. */
 export const isChatter = (text: string): boolean =>
   text.length < 90 &&
   (GREETING.test(text) || text.length < 16) &&
@@ -78,7 +78,7 @@ const GREETING =
 const NARRATION =
   /^(?:(?:now|next|first|then|also|ok(?:ay)?|good|great|perfect|alright)[,.!:]? +)*(?:let me|let's (?:look|see|check|start)|i'll (?:now|start|check|look|read|take|continue|help|run)|i need to (?:look|check|see|understand|read|find)|i'm going to|i will now|now i(?:'ll| will| need)|looking at|checking|让我|我来|接下来)/i;
 
-/** The sentences of a text in order, with what each is worth by its wording. */
+/** The sentences of a text in order, with the worth of each by its wording. */
 export function readProse(text: string): Prose {
   const sentences: Sentence[] = [];
   const code: string[] = [];
@@ -152,7 +152,7 @@ function isHeading(line: string, plain: string): boolean {
   return /[:：]$/.test(plain) || /^\*\*[^*]+\*\*:?$/.test(line);
 }
 
-/** The line under a table's head: the head itself says nothing without its columns. */
+/** The line under a table's header: the header says nothing without its columns. */
 const isTableRule = (line: string): boolean => /^\|?\s*:?-{2,}:?\s*\|[\s|:-]*$/.test(line);
 
 function stripMarks(line: string): string {
@@ -177,7 +177,7 @@ function stripMarks(line: string): string {
 
 const SENTENCE_END = /(?<=[.!?…]["')\]]?)\s+(?=["'([`]?[^a-z\s])|(?<=[。！？；])/;
 
-/** One line of prose into sentences, none of them shortened. */
+/** Splits one line of prose into sentences, none of them shortened. */
 export function splitLine(line: string): string[] {
   if (line.length < 60 && !/[.!?。！？；]./.test(line)) return [line];
   return mergeShort(mergeMarked(line.split(SENTENCE_END)));
@@ -222,7 +222,7 @@ function mergeShort(pieces: string[]): string[] {
   return merged;
 }
 
-/** Cuts at a word's end near the limit and says so with an ellipsis. */
+/** Cuts at a word's end near the limit and adds an ellipsis. */
 export function cutAtWord(text: string, limit: number): string {
   if (text.length <= limit) return text;
   const room = text.slice(0, limit - 1);

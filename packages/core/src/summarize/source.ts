@@ -1,6 +1,6 @@
 /**
- * What a summariser is given: messages or summaries in order, oldest first, already cut to one run. Times are ms UTC;
- * `text` is the readable text of the whole item, `parts` the same by block where the item is a message.
+ * The input of a summariser: messages or summaries in order, oldest first, already cut to one run. Times are ms UTC; `text` is the readable
+ * text of the whole item, `parts` the same by block if the item is a message.
  */
 import type { PartType } from "../model/message.ts";
 

@@ -1,8 +1,8 @@
 /**
- * Writes what a model call cost into the ledger and tells the host. Used by everything that calls a model, so that one call is counted the same
- * way whatever it was for.
+ * Records the cost of a model call in the ledger and notifies the host. Used by everything that calls a model, so that calls are counted
+ * the same way for every purpose.
  *
- * Invariant: a ledger that cannot be written never costs the caller its answer, which is paid for already.
+ * Invariant: a ledger that cannot be written never costs the caller its answer, which is already paid for.
  */
 import type { CompleteFailureKind, CompleteRequest, CompleteResult } from "../model/complete.ts";
 import type { EngineEvent, EventSink } from "../model/events.ts";
@@ -13,7 +13,7 @@ import { nameCandidate } from "./candidates.ts";
 export interface SpendDesk {
   readonly recordSpend: (record: SpendRecord) => Promise<unknown>;
   readonly emit: EventSink;
-  /** Which part of the engine to name when the ledger cannot be written. */
+  /** Which part of the engine to name if the ledger cannot be written. */
   readonly part: Extract<EngineEvent, { kind: "degraded" }>["part"];
 }
 
@@ -33,7 +33,7 @@ export function emitSpend(emit: EventSink, record: SpendRecord): void {
   emit({ kind: "spend", purpose, model: nameCandidate({ provider, model }), inputTokens, outputTokens });
 }
 
-/** One call that was made, as the ledger has it. */
+/** One completed call, as a ledger entry. */
 export function describeSpend(
   request: CompleteRequest,
   result: CompleteResult,
@@ -56,7 +56,7 @@ export function describeSpend(
 export const nameOutcome = (result: CompleteResult): string =>
   result.kind === "text" ? "accepted" : `failed:${result.failure}`;
 
-/** Failures for which the provider may well have read the prompt and will charge for it. */
+/** Failures for which the provider may have read the prompt and will charge for it. */
 const CHARGED: ReadonlySet<CompleteFailureKind> = new Set(["timeout", "aborted", "invalid_response"]);
 
 function measureUsage(
@@ -72,7 +72,7 @@ function measureUsage(
   };
 }
 
-/** The ledger takes whole numbers only; a host may report anything. */
+/** The ledger takes integers only; a host may report anything. */
 function countReported(tokens: number | null): number | null {
   return tokens !== null && Number.isFinite(tokens) && tokens >= 0 ? Math.round(tokens) : null;
 }

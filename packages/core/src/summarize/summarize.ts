@@ -1,6 +1,6 @@
 /**
- * What folding asks for: one summary of one run. `compact` is handed a function of this type and knows nothing of models, prompts or
- * guards. It always ends in a text, because the last level needs no model; only an abort ends without one.
+ * What folding requests: one summary of one run. `compact` receives a function of this type and knows nothing about models, prompts or
+ * guards. It always returns a text, because the last level needs no model; only an abort ends without one.
  */
 import type { RunItem, SpendRecord } from "../store/folding.ts";
 import type { BriefTexts } from "./prompts.ts";
@@ -8,19 +8,19 @@ import type { BriefTexts } from "./prompts.ts";
 export interface SummarizeRequest {
   readonly conversationId: number;
   readonly purpose: "leaf" | "condensed" | "reserve";
-  /** Depth of the summary that is made. */
+  /** Depth of the summary to make. */
   readonly depth: number;
-  /** Oldest first; hidden items carry no text and are not read. */
+  /** Oldest first; hidden items have no text and are not read. */
   readonly run: readonly RunItem[];
-  /** What a summary of the run was made from, oldest first; absent where the summaries of the run must be taken as they are. */
+  /** The sources of a summary in the run, oldest first; absent if the summaries of the run must be used as they are. */
   readonly readSources?: ((summaryId: string) => Promise<readonly RunItem[]>) | undefined;
   /** The summary before the run, for continuity. */
   readonly previous: string | null;
   readonly targetTokens: number;
   readonly sourceTokens: number;
-  /** Asked for with this call; stands in for the setting, also when empty. */
+  /** For this call only; replaces the setting, even when empty. */
   readonly customInstructions?: string;
-  /** Briefs of the operator's own, in the place of ours. */
+  /** The operator's own briefs, instead of the built-in ones. */
   readonly briefs?: BriefTexts;
   /**
    * Stores an answer that was accepted, with what it cost, in one transaction. Called before anything else is done with the answer, so that whoever

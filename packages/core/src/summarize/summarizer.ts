@@ -1,7 +1,7 @@
 /**
- * Turns a run into a summary. Candidates are asked in order, each with the normal prompt and, when its answer does not pass the gate, with
- * the aggressive one; what no model wrote well enough, the extractive summariser writes. Guards decide whether a model is asked at all,
- * and every call is in the ledger.
+ * Turns a run into a summary. Candidates are tried in order, each with the normal prompt and, if its answer does not pass the gate, with
+ * the aggressive one; if no model writes an acceptable text, the extractive summariser does. Guards decide whether a model is called at
+ * all, and every call is in the ledger.
  *
  * Invariants: a summary always comes back, unless the caller cancelled; nothing a model wrote is returned without passing the gate; an answer that
  * passed it is stored with its cost before anything else happens, and is not thrown away if the caller cancelled meanwhile.
@@ -35,7 +35,7 @@ import type { Summarize, SummarizeRequest, SummarizeResult } from "./summarize.t
 export interface SummarizerOptions {
   readonly store: Pick<Store, "recordSpend" | "countSpendCalls" | "sumSpend" | "readGuards" | "saveGuard">;
   readonly settings: Settings;
-  /** Null: there is no model, and the extractive summariser is the regular way. */
+  /** Null: there is no model, and the extractive summariser is the normal way. */
   readonly complete: Complete | null;
   /** The host's compaction or runtime model; null lets the host choose; absent without a host. */
   readonly hostModel?: ModelRef | null;
@@ -104,7 +104,7 @@ function planTargets({ depth, sourceTokens, targetTokens }: SummarizeRequest): M
   return { normal, aggressive: Math.min(normal, Math.max(MIN_AGGRESSIVE_TOKENS, lower)) };
 }
 
-/** The job with the messages in the place of summaries that were written without a model, where the caller lets them be read. */
+/** The job with messages replacing summaries that were written without a model, if the caller allows reading them. */
 async function openSources(job: Job): Promise<Job> {
   const { request, settings } = job;
   if (request.readSources === undefined) return job;
@@ -112,7 +112,7 @@ async function openSources(job: Job): Promise<Job> {
   return { ...job, sources: cleanSources(readSources(run), settings.stripInjectedContextTags) };
 }
 
-/** `isStandIn` marks what was made because no model's summary was to be had; doctor finds and remakes it. */
+/** `isStandIn` marks a text made because no model's summary was available; doctor finds and remakes it. */
 function extract(job: Job, targetTokens: number, isStandIn: boolean): SummarizeResult {
   const { text, tokens } = summarizeExtractively({
     sources: job.sources,
@@ -141,10 +141,10 @@ type Attempt =
   | { readonly kind: "accepted"; readonly result: SummarizeResult }
   | { readonly kind: "rejected"; readonly reason: Rejection }
   | { readonly kind: "failed"; readonly failure: CompleteFailureKind; readonly retryAfterMs: number }
-  /** The rules about spending do not allow the call. */
+  /** The spending rules do not allow the call. */
   | { readonly kind: "blocked" };
 
-/** The gate sees a text; that it ends in the middle is only seen from its cost. */
+/** The gate sees only a text; that it is truncated is visible only from its cost. */
 type Rejection = RejectReason | "cut_off";
 
 async function writeWithModel(
@@ -182,10 +182,10 @@ async function askCandidate(desk: ModelDesk, job: ModelJob, candidate: Candidate
   return first;
 }
 
-/** What happens when thinking ate the room for the answer. */
+/** Outcomes when reasoning used up the room for the answer. */
 const NEEDS_ROOM: ReadonlySet<Rejection> = new Set(["empty", "reasoning_only", "cut_off"]);
 
-/** What is left of the sources when they are too much for a model: their best lines, not their first. */
+/** The share of the sources that is kept when they are too large for a model: their best lines, not their first. */
 const SHORTENED_SHARE = 0.4;
 
 function shortenSources(job: ModelJob): string {
@@ -283,7 +283,7 @@ function buildRequest(job: ModelJob, candidate: Candidate, plan: Plan): Complete
   };
 }
 
-/** Tokenizers differ, and thinking is paid from the same purse. */
+/** Tokenizers differ, and reasoning counts toward the same limit. */
 function planRoom(targetTokens: number, mayThink: boolean): number {
   return Math.ceil(targetTokens * 1.5) + 256 + (mayThink ? 2048 : 0);
 }

@@ -1,7 +1,7 @@
 /**
- * Older summaries read back line by line, so that a condensing pass can choose again among what they kept: the day and time of
- * each line, its speaker, its pieces, and the names in brackets. Writes those brackets too, because both must agree. Prose
- * written by a model passes as well: lines without a stamp take the time of their summary.
+ * Parses older summaries line by line, so that a condensing pass can choose again among what they kept: the day and time of each line, its
+ * speaker, its pieces, and the names in brackets. Also writes those brackets, because both must agree. Prose written by a model works as
+ * well: lines without a stamp get the time of their summary.
  */
 import { isNameList } from "./name-list.ts";
 import { splitLine } from "./sentences.ts";
@@ -14,11 +14,11 @@ export interface SummaryLine {
   readonly time: string;
   readonly speaker: string;
   readonly text: string;
-  /** What kind of line it is, where it is not a line of events. */
+  /** The kind of line, if it is not a line of events. */
   readonly section: Section | "names" | null;
 }
 
-/** Lines that state where the work stands; a decision is a line of events that says so after its speaker. */
+/** Lines that state the progress of the work; a decision is a line of events that says so after its speaker. */
 export type Section = "goal" | "decided" | "done" | "open" | "next";
 
 /** After the events, in this order. */
@@ -79,7 +79,7 @@ export function renderGoal(unit: { date: string; time: string; speaker: string }
   return `Goal${when}${unit.speaker === "" ? "" : `, ${unit.speaker.replaceAll(/[:"]/g, "")}`}: ${text}`;
 }
 
-/** Whoever is named and is no part of the machinery is a person. */
+/** Anyone named who is not part of the machinery is a person. */
 export const isPerson = (speaker: string): boolean =>
   speaker !== "" && !/^(?:assistant|tool|toolResult|system|notice|other)$/.test(speaker);
 
@@ -110,7 +110,7 @@ function splitOutside(text: string): string[] {
   return pieces.map((piece) => piece.trim()).filter((piece) => piece !== "");
 }
 
-/** "edited `a.go` (defines x; uses y) → ok" gives its names back, so that a condensing pass can choose among them again. */
+/** "edited `a.go` (defines x; uses y) → ok" is parsed into its names, so that a condensing pass can choose among them again. */
 export function parseNamed(piece: string): { head: string; defines: string; uses: string; tail: string } {
   const match = NAMED.exec(piece);
   if (match === null) return { head: piece, defines: "", uses: "", tail: "" };
@@ -123,7 +123,7 @@ export function parseNamed(piece: string): { head: string; defines: string; uses
 const NAMED =
   /^([^`(]{0,40}`[^`]+`[^(]*?|[Ss]howed code) \(((?:defines )?(?:[^\s(),;]+(?:, |; uses ))*[^\s(),;]+)\)(.*)$/;
 
-/** The brackets that `parseNamed` reads. */
+/** The brackets that `parseNamed` parses. */
 export function renderNames(
   names: readonly number[],
   defined: ReadonlySet<number>,

@@ -1,7 +1,7 @@
 /**
- * Cuts sources into units: the smallest pieces a summary may keep or drop. A unit is a sentence somebody said, an action of the
- * agent with its outcome (all actions on one file in one turn together), the newest task list, or a line of an older summary.
- * Every unit knows when, who, which terms it carries, and which further names it could mention.
+ * Cuts sources into units: the smallest pieces a summary may keep or drop. A unit is a sentence somebody said, an action of the agent with
+ * its outcome (all actions on one file in one turn together), the newest task list, or a line of an older summary. Every unit has its time,
+ * speaker, terms, and further names it could mention.
  */
 import type { Action, ActionResult, Task } from "./actions.ts";
 import { describeCall, describeResult } from "./actions.ts";
@@ -43,27 +43,27 @@ export interface Unit {
   readonly time: string;
   readonly speaker: string;
   readonly kind: "said" | "action" | "tasks";
-  /** Where it states how the work stands rather than what happened. */
+  /** Set if it states the progress of the work rather than what happened. */
   readonly section: Section | null;
-  /** Quoted as it was written, and never in part. */
+  /** Quoted as written, and never in part. */
   readonly isVerbatim: boolean;
-  /** Kept whatever else there is: the first request. */
+  /** Always kept: the first request. */
   readonly isPinned: boolean;
-  /** Characters of tool output and file text that stand behind it and that no summary shows. */
+  /** Characters of tool output and file text that belong to it and that no summary shows. */
   readonly bulk: number;
   /** The command it ran and the error it met, for the line of names; empty when there is none. */
   readonly command: string;
   readonly error: string;
-  /** A few words for the closing line, when the unit itself is left out; empty when its sentence has to give them. */
+  /** A few words for the closing line, when the unit itself is left out; empty when its sentence has to provide them. */
   readonly label: string;
-  /** What stands before the names, and what stands after them. */
+  /** The text before the names, and the text after them. */
   readonly head: string;
   readonly tail: string;
-  /** Terms the unit's own text carries. */
+  /** Terms in the unit's own text. */
   readonly terms: readonly number[];
   /** Terms it may name in brackets after `head`, best first once weighed. */
   readonly names: readonly number[];
-  /** Those of `names` that the text behind the unit defines rather than uses. */
+  /** Those of `names` that the unit's text defines rather than uses. */
   readonly defined: ReadonlySet<number>;
   readonly bonus: number;
   readonly worth: number;
@@ -79,25 +79,25 @@ export interface UnitSet {
   readonly quoted: QuotedName[];
 }
 
-/** People's own words outlive the agent's: what a user said once is rarely said again. */
+/** Users' own words count more than the agent's: what a user said once is rarely said again. */
 const USER_FACTOR = 1.9;
-/** A pasted log is not what the user said; after so many sentences of one message the factor is gone. */
+/** A pasted log is not what the user said; after this many sentences of one message the factor is gone. */
 const USER_SENTENCES = 14;
 const FIRST_REQUEST_BONUS = 4;
 const LAST_REQUEST_BONUS = 4;
 /** Characters of a first request and of a short message that are quoted whole. */
 const MAX_GOAL = 1_600;
 const MAX_SHORT = 280;
-/** A request of which less than this fits is better told by its best sentences. */
+/** If less than this of a request fits, its best sentences represent it better. */
 const MIN_GOAL_PART = 600;
 const SHORT_BONUS = 1.5;
 const CORRECTION_BONUS = 2;
-/** "Ok, thanks" says nothing that is worth a line. */
+/** "Ok, thanks" is not worth a line. */
 const CHATTER_WORTH = 0.15;
-/** Sources from the end in which the agent's next step is looked for. */
+/** How many of the last sources are searched for the agent's next step. */
 const NEXT_SOURCES = 4;
 const NEXT_BONUS = 4;
-/** Uses that the first name of a list stands for. */
+/** Uses that the first name of a list counts as. */
 const LISTED_USES = 4;
 const PASTE_WORTH = 0.4;
 const OUTLINE_STEP = 2;
@@ -115,11 +115,11 @@ export interface CutOptions {
   readonly vocabulary: Vocabulary;
   /** Whether the conversation begins here, so that its first request is its goal. */
   readonly isStart: boolean;
-  /** A text of at most so many characters, and of no more room than one verbatim text may take. */
+  /** A text of at most this many characters, within the room for one verbatim text. */
   readonly cutVerbatim: (text: string, maxChars: number) => string;
 }
 
-/** Everything a unit has that most units do not have. */
+/** The fields that most units do not need. */
 const PLAIN = {
   section: null,
   isVerbatim: false,
@@ -137,7 +137,7 @@ const PLAIN = {
 
 type QuoteField = "section" | "isVerbatim" | "isPinned" | "head" | "terms" | "worth";
 
-/** Who says something, and when. */
+/** The speaker and the time of something said. */
 interface Saying {
   readonly index: number;
   readonly moment: ZonedTime;
@@ -162,7 +162,7 @@ interface ActionGroup {
   readonly details: string[];
   readonly names: Set<number>;
   readonly defined: Set<number>;
-  /** Declarations of the text behind it; true for those that were written here. */
+  /** Declarations in its text; true for those that were written here. */
   readonly signatures: Map<string, boolean>;
   /** Pieces of what was written. */
   readonly written: string[];
@@ -192,7 +192,7 @@ class UnitCutter {
     order: number;
   } | null = null;
   #next: Unit | null = null;
-  /** Messages and lines of summaries read so far: when a term was used, and how often. */
+  /** Messages and summary lines read so far: when a term was used, and how often. */
   #at = 0;
   #order = 0;
 
@@ -250,7 +250,7 @@ class UnitCutter {
       this.#noteNext(last.text, at);
   }
 
-  /** The first request of a conversation and short messages stay as they were written; what does not fit is read sentence by sentence. */
+  /** The first request of a conversation and short messages stay as written; what does not fit is read sentence by sentence. */
   #takeVerbatim(text: string, prose: Prose, at: Saying): readonly Sentence[] {
     const isGoal = this.#options.isStart && at.index === this.#firstUser;
     const whole = (prose.code === "" ? text : prose.sentences.map((each) => each.text).join(" "))
@@ -308,7 +308,7 @@ class UnitCutter {
     });
   }
 
-  /** What the agent says last that it is about to do. */
+  /** The agent's last statement of what it is about to do. */
   #noteNext(text: string, at: Saying): void {
     if (!isNarration(text)) return;
     const head = text.replace(/[:：]$/, "");
@@ -411,7 +411,7 @@ class UnitCutter {
     };
   }
 
-  /** Results answer calls in order; a result without a call in this run only feeds the vocabulary. */
+  /** Results answer calls in order; a result without a call in this run is only used for the vocabulary. */
   #readResult(part: SourcePart): void {
     const text = part.text.length > MAX_RESULT_SCAN ? part.text.slice(0, MAX_RESULT_SCAN) : part.text;
     const terms = this.#vocabulary.observe(text, this.#at, "bulk");
@@ -450,7 +450,7 @@ class UnitCutter {
     });
   }
 
-  /** Emits the actions of the turn that ends: what was done to one target in one turn is one unit. */
+  /** Emits the actions of the ending turn: everything done to one target in one turn is one unit. */
   #closeTurn(): void {
     for (const group of this.#groups.values()) this.#pushGroup(group);
     this.#groups = new Map();
@@ -490,7 +490,7 @@ class UnitCutter {
     this.#pushOutline(group);
   }
 
-  /** Declarations, a few at a time, and pieces of what was written: what a run is told by where there is room. */
+  /** Declarations, a few at a time, and pieces of what was written: details of a run if there is room. */
   #pushOutline(group: ActionGroup): void {
     const where = group.action.targetKind === "file" ? `\`${baseName(group.action.target)}\`` : "code found";
     for (const isOwn of [true, false]) {
@@ -553,7 +553,7 @@ class UnitCutter {
       this.#at++;
       if (line.section === "names") this.#readNames(line.text);
       else if (line.section === "goal") this.#pushQuote(line, index);
-      // What was open or next in an older summary has been done since, or is said again.
+      // Open and next items of an older summary have been done since, or are stated again.
       else if ((line.section === "open" || line.section === "next") && !isLast) continue;
       else if (isQuote(line.text)) this.#pushQuote(line, index);
       else for (const piece of splitPieces(line.text)) this.#pushPiece(piece, line, index);
@@ -567,7 +567,7 @@ class UnitCutter {
         this.#quoted.push(...texts.map((each) => ({ group, text: each })));
       }
       const ids = this.#vocabulary.observe(list, this.#at, "bulk");
-      // The list is in order of use: the names of its first half were used, its first ones more often than once.
+      // The list is ordered by use: the names of its first half were used, its first ones more than once.
       ids.forEach((id, nth) => {
         const uses = Math.ceil(LISTED_USES * (1 - (2 * nth) / ids.length));
         if (uses > 0) this.#vocabulary.useAgain(id, uses);
@@ -576,7 +576,7 @@ class UnitCutter {
     }
   }
 
-  /** A text that an older summary quotes whole stays whole; only what has no room is cut from its end. */
+  /** A text that an older summary quotes whole stays whole; only what does not fit is cut from its end. */
   #pushQuote(line: SummaryLine, index: number): void {
     const whole = isQuote(line.text) ? line.text.slice(1, -1) : line.text;
     const head = this.#options.cutVerbatim(whole, MAX_GOAL);
@@ -628,7 +628,7 @@ class UnitCutter {
   }
 }
 
-/** What is open or next was stated on purpose. */
+/** Open and next items were stated on purpose. */
 const SECTION_BONUS: Partial<Record<Section, number>> = { open: 5, next: NEXT_BONUS };
 
 const isQuote = (text: string): boolean => text.length > 2 && text.startsWith('"') && text.endsWith('"');
@@ -644,7 +644,7 @@ const isWritten = ({ text, isNotice }: UserText): boolean => text !== "" && !isN
 const looksPasted = (text: string): boolean =>
   /^[⎿⏺│✓✗]|"[\w-]+":|\b\w+=\S+ .*\b\w+=\S+|\|\w{3,5}\|/.test(text);
 
-/** Details fill the room that is left: what was written here first, then what was there. They are told apart by their verbs. */
+/** Details fill the remaining room: first what was written here, then what was there already. Their verbs distinguish them. */
 function detailWorth(head: string): number {
   const verb = /^(?:`[^`]+`|code found) (got|has|now says) `/i.exec(head)?.[1];
   return verb === undefined ? 1 : (DETAIL_WORTH[verb] ?? 1);
@@ -654,14 +654,14 @@ const DETAIL_WORTH: Readonly<Record<string, number>> = { got: 0.8, has: 0.5, "no
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1) || path;
 
-/** A number of two digits or more, an amount, a share, a time: what was measured, agreed or counted. */
+/** A number of two digits or more, an amount, a share, a time: something measured, agreed or counted. */
 const FIGURE = /(?<![\w.`/-])(?:[€$£]\s?)?\d[\d.,:]*\d(?![\w/])|(?<![\w.])\d+\s?(?:%|€|[kMG]?B\b|ms\b)/g;
 const FIGURE_BONUS = 2;
 
-/** Nobody can guess a figure again: each of the first two in a sentence counts. Where people chat, most are only times of day. */
+/** Figures cannot be guessed again: each of the first two in a sentence counts. Where people chat, most are only times of day. */
 const figureBonus = (text: string): number => FIGURE_BONUS * Math.min(2, text.match(FIGURE)?.length ?? 0);
 
-/** "None found." says nothing without the heading that is gone. */
+/** "None found." says nothing without its heading. */
 const fragmentWorth = (text: string): number => (text.length < 30 && !text.includes("`") ? 0.5 : 1);
 
 function joinVerbs(verbs: ReadonlyMap<string, number>): string {
@@ -681,10 +681,10 @@ function labelOf(action: Action): string {
   return markTarget(action).replace(/^for /, "the search for ");
 }
 
-/** Commands that only look: they matter by what they found, which others say. */
+/** Commands that only read: what matters is their findings, which other units state. */
 const LOOKING = /^(?:cat|ls|head|tail|pwd|echo|which|sleep|wc|file|stat)\b/;
 
-/** A command without what only shortens its output. */
+/** A command without the parts that only shorten its output. */
 function nameCommand(line: string): string {
   const command = line
     .replace(/\s*(?:2>&1|2>\/dev\/null)/g, "")

@@ -1,17 +1,17 @@
 /**
- * The vocabulary of a run of sources: every identifier, path, number, name and content word, how often it was said, by whom,
- * and when last. The extractive summariser weighs sentences by it. One pass over the text, no dictionary, any language.
+ * The vocabulary of a run of sources: every identifier, path, number, name and content word, how often it was said, by whom, and when last.
+ * The extractive summariser weights sentences by it. One pass over the text, no dictionary, any language.
  */
 
 export const TERM_KINDS = ["word", "name", "number", "compound", "identifier", "path", "script"] as const;
 export type TermKind = (typeof TERM_KINDS)[number];
 
-/** Who uttered a text. What people and the agent say or pass to tools tells more about what matters than bulk output. */
+/** Who wrote a text. What people and the agent say or pass to tools says more about what matters than bulk output. */
 export type Voice = "user" | "agent" | "bulk";
 
 /**
- * Relative worth of a term by its kind. Identifiers cannot be guessed again once they are gone; words can, mostly.
- * `script` is a pair of characters of a script written without spaces; a sentence has many of them.
+ * Relative worth of a term by its kind. Identifiers cannot be guessed again once they are gone; words usually can. `script` is a pair of
+ * characters of a script written without spaces; a sentence has many of them.
  */
 const KIND_WORTH: Record<TermKind, number> = {
   word: 0.12,
@@ -34,7 +34,7 @@ const TOKEN = new RegExp(
 );
 const IS_UNSPACED = new RegExp(`^[${UNSPACED}]`);
 
-/** Function words that carry no content. Short on purpose: rarity does most of the work. */
+/** Function words without content. Short on purpose: rarity does most of the work. */
 const STOP_WORDS = new Set(
   (
     "a an the and or but if then else than that this these those there here it its itself is am are was were be been being do does did done " +
@@ -66,7 +66,7 @@ export interface Term {
   /** Ordinal of the last source it occurs in. */
   last: number;
   lastSpoken: number;
-  /** Id of the term that this one ends in (`hooks.go` in `a/b/hooks.go`), or −1: whoever shows this one shows that one. */
+  /** Id of the term that this one ends in (`hooks.go` in `a/b/hooks.go`), or −1: showing this one shows that one. */
   piece: number;
   weight: number;
 }
@@ -95,7 +95,7 @@ export class Vocabulary {
     return found;
   }
 
-  /** Counts uses that are known of though their text is not. */
+  /** Adds known uses whose text is not available. */
   useAgain(id: number, times: number): void {
     (this.terms[id] as Term).spoken += times;
   }
@@ -105,8 +105,8 @@ export class Vocabulary {
   }
 
   /**
-   * Sets every weight: worth of the kind × how much it was used × how recently. `recency` is how strongly age discounts:
-   * weak inside a leaf, whose future use is unknown, strong when older summaries are condensed.
+   * Sets every weight: worth of the kind × how much it was used × how recently. `recency` is how strongly age discounts: weak inside a
+   * leaf, whose future use is unknown, strong when older summaries are condensed.
    */
   weigh(sources: number, recency: number): void {
     for (const term of this.terms) {
@@ -170,7 +170,7 @@ function shapeFactor(text: string): number {
 /** Receives a term; `isPiece` marks the last piece of the term that was visited just before. */
 type Visit = (term: string, kind: TermKind, isPiece: boolean) => void;
 
-/** Calls `visit` for each term of the text. With `codeOnly`, only what has the shape of code: bulk output is not prose. */
+/** Calls `visit` for each term of the text. With `codeOnly`, only terms with the shape of code: bulk output is not prose. */
 export function scanTerms(text: string, codeOnly: boolean, visit: Visit): void {
   TOKEN.lastIndex = 0;
   for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
@@ -184,7 +184,7 @@ export function scanTerms(text: string, codeOnly: boolean, visit: Visit): void {
   }
 }
 
-/** The `n` of a line break that was written as two characters is no part of the word after it. */
+/** The `n` of a line break written as two characters is not part of the word after it. */
 function isEscaped(text: string, at: number): boolean {
   return at > 0 && text.charCodeAt(at - 1) === 92 && "nrt".includes(text.charAt(at));
 }
@@ -203,7 +203,7 @@ function visitPairs(run: string, visit: Visit): void {
   for (let i = 0; i + 1 < run.length; i++) visit(run.slice(i, i + 2), "script", false);
 }
 
-/** What is left of `2026-05-01T09:30:00.000Z` between its colons looks like an identifier and names nothing. */
+/** What is left of `2026-05-01T09:30:00.000Z` between its colons looks like an identifier but is not one. */
 const TIMESTAMP_PIECE = /^(?:\d{4}-\d{2}-\d{2}T\d{2}\d*Z?|[\d.]*\d{2,}Z)$/;
 
 function visitToken(raw: string, codeOnly: boolean, atStart: boolean, visit: Visit): void {
@@ -228,7 +228,7 @@ function visitToken(raw: string, codeOnly: boolean, atStart: boolean, visit: Vis
   else visit(kind === "name" ? token : stemmed, kind, false);
 }
 
-/** `a/b/hooks.go` also speaks of `hooks.go`, `paths.RepoRoot` of `RepoRoot`. */
+/** `a/b/hooks.go` also mentions `hooks.go`, `paths.RepoRoot` mentions `RepoRoot`. */
 function visitLastPiece(token: string, visit: Visit): void {
   const slash = token.lastIndexOf("/");
   if (slash > 0 && slash < token.length - 3) {
@@ -257,7 +257,7 @@ function isTrimmable(raw: string, at: number): boolean {
   return char === "$";
 }
 
-/** What a token is, by its shape alone. */
+/** The kind of a token, by its shape alone. */
 function classify(token: string, atStart: boolean): TermKind {
   const shape = readShape(token);
   if (shape.letters === 0) return "number";

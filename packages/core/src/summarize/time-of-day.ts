@@ -1,11 +1,11 @@
-/** Where a day begins and ends in a time zone; days of 23 and 25 hours included. */
+/** Start and end of a day in a time zone, days of 23 and 25 hours included. */
 import { zoneClock } from "./time.ts";
 
 const MINUTE_MS = 60_000;
 /** Longer than any day. */
 const REACH_MINUTES = 26 * 60;
 
-/** The day that holds `at`: from `start` up to, not including, `end`. */
+/** The day that contains `at`: from `start` up to, not including, `end`. */
 export function findDay(at: number, timeZone: string): { readonly start: number; readonly end: number } {
   const clock = zoneClock(timeZone);
   const today = clock.split(at).date;

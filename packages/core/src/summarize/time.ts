@@ -48,7 +48,7 @@ function makeClock(timeZone: string): ZoneClock {
 
 const UNKNOWN: ZonedTime = { date: "", time: "" };
 
-/** `2026-02-14 11:02 UTC`; an unknown time is said as such. */
+/** `2026-02-14 11:02 UTC`; an unknown time is stated as such. */
 export function formatMoment(at: number | null, timeZone: string): string {
   if (at === null) return "time unknown";
   const clock = zoneClock(timeZone);

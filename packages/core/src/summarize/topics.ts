@@ -1,11 +1,11 @@
 /**
- * What the closing line names: what is really below a summary and not in it. First what tools put out and files contained, the largest first,
- * because no summary shows that; then what was said and left out, by how it begins; then what older summaries offered.
+ * What the closing line names: content below a summary that is not in it. First tool output and file contents, the largest first, because
+ * no summary shows those; then sentences that were left out, by how they begin; then topics of older summaries.
  */
 import { cutAtWord } from "./sentences.ts";
 import type { Unit, UnitSet } from "./summary-units.ts";
 
-/** Output smaller than this is told by its outcome. */
+/** Smaller output is represented by its outcome. */
 const MIN_BULK = 400;
 const TOPIC_CHARS = 56;
 
@@ -17,7 +17,7 @@ export function* listTopics({ units, topics }: UnitSet, dropped: readonly Unit[]
   const said = dropped.map(topicOf).filter((topic) => topic !== null);
   const older = topics.toReversed();
   const seen = new Set<string>();
-  // In turn, so that none of the three crowds the others out.
+  // In turn, so that none of the three crowds out the others.
   for (let i = 0; i < Math.max(bulky.length, said.length, older.length); i++) {
     for (const topic of [bulky[i], said[i], older[i]]) {
       if (topic === undefined || seen.has(topic)) continue;
@@ -27,7 +27,7 @@ export function* listTopics({ units, topics }: UnitSet, dropped: readonly Unit[]
   }
 }
 
-/** A unit that was left out, in a few words: the target of an action, or how its sentence begins. */
+/** A unit that was left out, in a few words: the target of an action, or the beginning of its sentence. */
 function topicOf(unit: Unit): string | null {
   if (unit.worth < 1) return null;
   if (unit.label !== "") return unit.label;
