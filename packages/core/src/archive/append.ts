@@ -1,6 +1,6 @@
 /**
- * Storing events: the one way a message enters the archive. Identity is decided by id, the place by the session; everything that takes long
- * (parsing, counting, compressing) is done before, for the events that {@link planFindNew} names.
+ * Storing events: the one way a message enters the archive. The id decides identity, the session the place; all long work (parsing,
+ * counting, compressing) is done before, for the events that {@link planFindNew} returns.
  */
 import { deriveFileId } from "../model/ids.ts";
 import type { IngestedMessage } from "../model/message.ts";
@@ -35,7 +35,7 @@ import type { CoverPoint, SessionPlacements, Version } from "./reads.ts";
 import { total } from "./summary.ts";
 import type { Row } from "./tables.ts";
 
-/** An event with what was worked out of it before; null for one that looked known. */
+/** An event with its prepared message; null for one that looked known. */
 export interface ReadyEvent {
   readonly event: AppendEvent;
   readonly prepared: PreparedMessage | null;
@@ -97,14 +97,14 @@ const listModels = (events: readonly ReadyEvent[]): string[] => [
   ...new Set(events.flatMap(({ prepared }) => prepared?.calibration?.model ?? [])),
 ];
 
-/** What the archive said. Files of this batch are added. */
+/** The archive's answers. Files of this batch are added. */
 interface Answers extends HeadSource {
   readonly versions: readonly Version[];
   readonly files: Map<string, Row<"large_files">>;
   readonly cacheUsage: ReadonlyMap<number, Row<"cache_usage">>;
   /** Of the conversation the session is in. */
   readonly origin: OriginRow | undefined;
-  /** What the import brought in before this batch. */
+  /** What the import had stored before this batch. */
   readonly noted: readonly Noted[];
 }
 
@@ -127,7 +127,7 @@ function* askRest(
     const placed = findPlacement(found.placements, event.position) ?? found.head;
     const id = known.get(event.eventId) ?? placed?.conversation_id;
     if (id === undefined) continue;
-    // Repeated in this batch, it goes where it went first.
+    // If it is repeated in this batch, it goes where the first went.
     known.set(event.eventId, id);
     used.add(id);
     if (prepared?.cacheUsage) reporting.add(id);
@@ -235,7 +235,7 @@ class Batch {
     };
   }
 
-  /** Late rows and revisions need to know what stands over them; an ordinary batch asks nothing more. */
+  /** Late rows and revisions need to know what covers them; an ordinary batch asks nothing more. */
   *saveCover(): Asking<void> {
     const places = [...this.#late.values(), ...this.#revised.values()];
     if (places.length === 0) return;
@@ -306,7 +306,7 @@ class Batch {
     return { conversationId, position, seq, messageId, tokens, hidden };
   }
 
-  /** Has the large payloads of a message written to their files; those whose content is new get a row and a record. */
+  /** Has the large payloads of a message written to their files; those with new content get a row and a record. */
   #addPayloads(head: Head, { payloads }: PreparedMessage): PayloadPart[] {
     const { now } = this.#request;
     return payloads.map((payload) => {
@@ -334,7 +334,7 @@ class Batch {
     if (message.hidden === 0) head.noteShown(1, message.tokens);
   }
 
-  /** A revision of a message that this batch brought changes what is not written yet. */
+  /** A revision of a message from this batch changes what is not written yet. */
   #revise({ first, versions }: Changed, { messageId, tokens }: Pending): void {
     const { message_id, conversation_id: conversationId, position, seq } = first;
     this.#changes.update("messages", { message_id }, { newest: messageId });
@@ -390,14 +390,14 @@ function saveSession(
   if (Object.keys(set).length > 0) changes.update("sessions", { session_ref }, set);
 }
 
-/** What was forgotten and comes again says nothing of its conversation, and words about it may repeat it (`forget.ts`). */
+/** A forgotten message that arrives again says nothing about its conversation, and a title may repeat it (`forget.ts`). */
 function tellableOrigin(origin: OriginUpdate, results: readonly IngestedMessage[]): OriginUpdate {
   const forgotten = results.filter(({ outcome }) => outcome === "forgotten").length;
   if (forgotten === 0) return origin;
   return forgotten === results.length ? {} : { ...origin, title: undefined, branch: undefined };
 }
 
-/** A conversation that begins now has no row yet, and no origin. */
+/** A new conversation has no row yet, and no origin. */
 function saveOrigin(
   changes: Changes,
   conversation_id: number,
@@ -408,7 +408,7 @@ function saveOrigin(
   if (Object.keys(changed).length > 0) changes.update("conversations", { conversation_id }, changed);
 }
 
-/** The rows of an answer follow each other, but not always in one batch; each further one tells of the same request. */
+/** The rows of an answer follow each other, but not always in one batch; each further one reports the same request. */
 function addCacheUsage(
   changes: Changes,
   conversation_id: number,

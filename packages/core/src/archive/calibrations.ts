@@ -1,11 +1,11 @@
-/** What a batch teaches about how models count tokens: each model learns from its messages in order, and is written once. */
+/** What a batch shows about how models count tokens: each model's factor is updated from its messages in order, and written once. */
 import { calibrate, UNCALIBRATED } from "../text/tokens.ts";
 import type { Calibration } from "../text/tokens.ts";
 import type { PreparedMessage } from "../store/rows.ts";
 import type { RowWriter } from "./changes.ts";
 import type { CalibrationRow } from "./reads.ts";
 
-/** A model that is well known is learned from now and then: the factor hardly moves, and every change is a page to write. */
+/** A well-known model is only updated occasionally: the factor hardly moves, and every change is a page to write. */
 const WELL_KNOWN_SAMPLES = 64;
 const LEARN_EVERY = 8;
 

@@ -1,5 +1,5 @@
 /**
- * A change set: what a plan wants written, as plain values. It is applied as a whole, in one transaction: files first, then its parts in
+ * A change set: the rows a plan writes, as plain values. It is applied as a whole, in one transaction: files first, then its parts in
  * order, each with its deletes, inserts and updates, then the work of the text index.
  *
  * Invariant: inside a part a row has at most one update, however often it was changed, because a database that applies a set of updates at
@@ -18,16 +18,16 @@ export interface Update {
   readonly set: Values;
 }
 
-/** Large content that leaves a message. Named by what it holds: to write it twice, or for nothing, does no harm. */
+/** Large content that is moved out of a message. Named by its content: writing it twice, or for nothing, does no harm. */
 export interface FileToWrite {
   /** Name among the blobs. */
   readonly blob: string;
   readonly content: Uint8Array;
-  /** Nothing names it but this change set: where that is undone with others, it goes too. */
+  /** Only this change set refers to it: if that is rolled back with others, the file is removed too. */
   readonly isNew?: boolean;
 }
 
-/** What the text index of the adapter has to do, in the same transaction. */
+/** What the adapter's text index has to do, in the same transaction. */
 export type IndexWork =
   | {
       readonly kind: "add-summary";
@@ -41,24 +41,24 @@ export type IndexWork =
       readonly kind: "add-message";
       readonly messageId: number;
       readonly conversationId: number;
-      /** Length of the message, to bound what waits. */
+      /** Length of the message, to limit the queue. */
       readonly bytes: number;
       readonly readTerms: ReadTerms;
-      /** Says that the terms will not be read again. */
+      /** Called when the terms will not be read again. */
       readonly release?: (() => void) | undefined;
     };
 
-/** Takes rows: a change set keeps them, a connection writes them at once. */
+/** Takes rows: a change set collects them, a connection writes them at once. */
 export interface RowWriter {
   insert<T extends TableName>(table: T, row: Row<T>): void;
   update<T extends TableName>(table: T, key: Key<T>, set: Partial<Row<T>>): void;
-  /** By its key, or all rows whose key begins like this. */
+  /** By its key, or all rows with this prefix of the key. */
   delete<T extends TableName>(table: T, key: Partial<Key<T>>): void;
-  /** What comes from here on is written after what came before: it may take a name that a row has just given up. */
+  /** Later rows are written after earlier ones: they may take a name that a row has just given up. */
   divide(): void;
 }
 
-/** What is written at once. */
+/** Rows that are written at once. */
 export class ChangePart {
   readonly inserts = new Map<TableName, Values[]>();
   readonly updates = new Map<TableName, Map<string, Update>>();
@@ -102,7 +102,7 @@ export class Changes implements RowWriter {
     this.#part = this.#begin();
   }
 
-  /** All that is here, as a change set of its own. */
+  /** Everything in it, as a separate change set. */
   take(): Changes {
     const taken = new Changes();
     taken.parts.splice(0, 1, ...this.parts.splice(0));

@@ -1,6 +1,6 @@
 /**
- * What is made of the items of a cover once they are read: how far a reader from either end has to go, what boundaries leave of it, and what
- * stands in for a part. An adapter reads rows in whatever pages suit it; these rules say when it has enough.
+ * Rules for reading the items of a cover: how far a reader from either end has to go, what boundaries leave of it, and what stands in for a
+ * part. An adapter reads rows in pages of any size; these rules say when it has enough.
  */
 import { isHiddenByBoundary } from "../model/boundaries.ts";
 import type { Boundary } from "../model/boundaries.ts";
@@ -14,18 +14,18 @@ export const toBoundary = (row: Pick<Row<"boundaries">, "position" | "retain_dep
   retainDepth: row.retain_depth,
 });
 
-/** Where the part of a cover begins that no boundary hides: what lies before it is reached by its deep summaries, not by walking. */
+/** Where the part of a cover begins that no boundary hides: earlier items are found through its deep summaries, not by walking. */
 export const findFloor = (boundaries: readonly Boundary[]): number =>
   boundaries.findLast(({ retainDepth }) => retainDepth >= 0)?.position ?? 0;
 
-/** Summaries looked at beyond what a budget holds: enough for any budget that is worth having. */
+/** Summaries read beyond what a budget holds: enough for any useful budget. */
 export const MAX_SUMMARIES_BEFORE = 400;
 
-/** Words of a person. Several formats hand tool results over under the user's role. */
+/** A person's words. Several formats write tool results under the user's role. */
 export const isSpoken = ({ role, toolResults }: Pick<CoverItem, "role" | "toolResults">): boolean =>
   role === "user" && toolResults.length === 0;
 
-/** The gaps behind the summaries that stay visible before a boundary: positions between which the first shown item is wanted. */
+/** The gaps after the summaries that stay visible before a boundary: positions between which the first shown item is needed. */
 export const listGaps = (
   retained: readonly CoverItem[],
   floor: number,
@@ -35,7 +35,7 @@ export const listGaps = (
     before: retained[at + 1]?.startPosition ?? floor,
   }));
 
-/** Those summaries, each with the first shown item behind it: it is what keeps two of them apart. */
+/** Those summaries, each with the first shown item after it, which keeps two of them apart. */
 export const keepApart = (
   retained: readonly CoverItem[],
   inGaps: readonly (CoverItem | null | undefined)[],
@@ -45,7 +45,7 @@ type Tools = Pick<CoverItem, "toolCalls" | "toolResults">;
 
 const NO_TOOLS: Tools = { toolCalls: [], toolResults: [] };
 
-/** The calls of a message and the answers in it, from a JSON list of the type and the call of each part that has one. */
+/** The calls and results of a message, from a JSON list of the type and the call of each part that has one. */
 export function readTools(json: string | null): Tools {
   if (json === null || json === "[]") return NO_TOOLS;
   const toolCalls: string[] = [];
@@ -55,7 +55,7 @@ export function readTools(json: string | null): Tools {
   return { toolCalls, toolResults };
 }
 
-/** An item of a cover with what stands in its message, and when that, or the end of its summary, was written. */
+/** An item of a cover with columns of its message, and the time of that, or of the end of its summary. */
 export interface CoverItemColumns extends Omit<Row<"context_items">, "conversation_id"> {
   readonly role: string | null;
   readonly created_at: number;
@@ -78,7 +78,7 @@ export const toCoverItem = (row: CoverItemColumns): CoverItem => ({
   ...readTools(row.tools),
 });
 
-/** The newest items until both limits are passed; `items` are newest first. */
+/** The newest items until both limits are exceeded; `items` are newest first. */
 export function takeNewest(
   items: Iterable<CoverItem>,
   { maxTokens, maxMessages }: { readonly maxTokens: number; readonly maxMessages: number },
@@ -95,10 +95,10 @@ export function takeNewest(
   return taken;
 }
 
-/** What a conversation counts of its context. */
+/** A conversation's counters of its context. */
 export type ShownCounters = Pick<Row<"conversations">, "shown_messages" | "shown_tokens" | "first_at">;
 
-/** Where a boundary hides something, what is left is counted: it is little beside what may lie before a boundary. */
+/** If a boundary hides something, the rest is counted: it is little compared with what may be before a boundary. */
 export function countShown(
   conversation: ShownCounters,
   left: {
@@ -129,13 +129,13 @@ export type ReserveColumns = Pick<
   | "made_at_seq"
 >;
 
-/** Stand-ins that may be used: stale ones too, but for those before a boundary, because what it hides may be among what they tell. */
+/** Usable stand-ins: stale ones too, except those before a boundary, because they may mention what it hides. */
 export const isUsable = (
   row: Pick<ReserveColumns, "stale" | "start_pos">,
   boundaries: readonly Boundary[],
 ): boolean => row.stale === 0 || row.start_pos >= findFloor(boundaries);
 
-/** A stand-in; one made since the epoch began says so, because a context begun before it must not change. */
+/** A stand-in; one made since the epoch began is marked, because a context begun before it must not change. */
 export const toReserve = (
   row: ReserveColumns,
   epochSeq: number,
@@ -153,15 +153,15 @@ export const toReserve = (
   madeAtSeq: row.made_at_seq >= epochSeq ? row.made_at_seq : undefined,
 });
 
-/** Where an item of a cover ends, and what it stands for. */
+/** Where an item of a cover ends, and what it represents. */
 export type SpanColumns = Pick<Row<"context_items">, "end_pos" | "messages" | "depth">;
 
 const isHidden = (row: Pick<SpanColumns, "end_pos" | "depth">, boundaries: readonly Boundary[]): boolean =>
   isHiddenByBoundary({ endPosition: row.end_pos, depth: row.depth }, boundaries);
 
 /**
- * The shown messages between the ends of a stand-in; undefined where it does not begin and end where items do. `endBefore` is where the last
- * item ends that begins before it.
+ * The shown messages between the ends of a stand-in; undefined if those are not item edges. `endBefore` is the end of the last item that
+ * begins before it.
  */
 export function countHeld(
   reserve: Pick<ReserveColumns, "start_pos" | "end_pos">,
@@ -174,13 +174,13 @@ export function countHeld(
   return within.reduce((sum, row) => sum + row.messages, 0);
 }
 
-/** What the summaries of a cover take that no boundary hides. */
+/** Tokens of the cover's summaries that no boundary hides. */
 export const countPrefix = (
   spans: readonly Pick<Row<"context_items">, "end_pos" | "depth" | "tokens">[],
   boundaries: readonly Boundary[],
 ): number => spans.reduce((sum, row) => sum + (isHidden(row, boundaries) ? 0 : row.tokens), 0);
 
-/** Takes items from the oldest on, until the messages that are neither hidden nor stored in a leaf pass a limit. */
+/** Takes items from the oldest on, until the messages that are neither hidden nor stored in a leaf exceed a limit. */
 export class HeadTaker {
   readonly items: CoverItem[];
   readonly #stored: readonly { readonly start_pos: number; readonly end_pos: number }[];
@@ -188,7 +188,7 @@ export class HeadTaker {
   #next = 0;
   #tokens = 0;
 
-  /** `retained` is what stays visible before a boundary; `stored` are the spans of leaves that were made ahead, in order. */
+  /** `retained` stays visible before a boundary; `stored` are the spans of leaves that were made ahead, in order. */
   constructor(
     retained: readonly CoverItem[],
     stored: readonly { readonly start_pos: number; readonly end_pos: number }[],

@@ -1,8 +1,8 @@
 /**
- * What changes in a cover when a row arrives late, is revised, hidden or shown again. A message that stands in the cover changes its item; one
- * that was folded changes what the summaries above it stand for: counts are kept right at once, the texts become stale and are remade.
+ * Changes of a cover when a row arrives late, is revised, hidden or shown again. A message that is itself in the cover changes its item; a
+ * folded one changes what the summaries above it represent: counts are corrected at once, the texts become stale and are remade.
  *
- * Invariant: after `save`, every message of the places touched lies under exactly one item, and items and summaries count what is shown.
+ * Invariant: after `save`, every message at the affected places is under exactly one item, and items and summaries count what is shown.
  */
 import { must } from "../model/errors.ts";
 import { HIDDEN } from "../model/message.ts";
@@ -15,7 +15,7 @@ import type { Row } from "./tables.ts";
 
 type Item = Row<"context_items">;
 
-/** A message that came after what lies behind it. */
+/** A message that arrived after later ones. */
 export interface LateMessage extends CoverPoint {
   readonly messageId: number;
   readonly tokens: number;
@@ -24,7 +24,7 @@ export interface LateMessage extends CoverPoint {
   readonly isRevised?: boolean;
 }
 
-/** The item of a message that stands in the cover itself. */
+/** The item of a message that is itself in the cover. */
 export const describeItem = ({
   conversationId,
   position,
@@ -45,10 +45,10 @@ export const describeItem = ({
   hidden,
 });
 
-/** A summary of which nothing is shown is not shown either: it would tell what is hidden. */
+/** A summary of which nothing is shown is not shown either: it would reveal what is hidden. */
 export const hideSummary = (shownMessages: number): number => (shownMessages === 0 ? HIDDEN.branch : 0);
 
-/** The item of a summary that stands in the cover itself. */
+/** The item of a summary that is itself in the cover. */
 export const describeSummaryItem = (span: SummarySpan): Item => ({
   conversation_id: span.conversation_id,
   start_pos: span.start_pos,
@@ -65,7 +65,7 @@ export const describeSummaryItem = (span: SummarySpan): Item => ({
 const nameOf = ({ conversationId, position, seq }: CoverPoint): string =>
   `${conversationId} ${position} ${seq}`;
 
-/** Asks for what stands over some places, and for what was made ahead in their conversations. */
+/** Asks for what covers some places, and for what was made ahead in their conversations. */
 export function* readCover(points: readonly CoverPoint[], heads: Heads): Asking<CoverChanges> {
   const ids = [...new Set(points.map(({ conversationId }) => conversationId))];
   const [coverings, ...ahead] = yield* together(
@@ -98,7 +98,7 @@ export class CoverChanges {
     this.#ahead = ahead;
   }
 
-  /** Puts a message that arrived inside a folded span under the lowest summary there; any other stands in the cover itself. */
+  /** Puts a message that arrived inside a folded span under the lowest summary there; any other is added to the cover itself. */
   addLate(message: LateMessage): void {
     const head = this.#heads.of(message.conversationId);
     const shown = message.hidden === 0 ? 1 : 0;
@@ -116,17 +116,17 @@ export class CoverChanges {
     if (message.isRevised) this.#markStale(path);
   }
 
-  /** The cover keeps the item of the first version; from now on it stands for the newest one. */
+  /** The cover keeps the item of the first version; from now on it represents the newest one. */
   revise(point: CoverPoint, tokens: number): void {
     const { path } = this.#touch(point);
     const item = this.#findItem(point);
-    // What stands above a folded message tells of the version before.
+    // The summaries above a folded message describe the previous version.
     if (!item) return this.#markStale(path);
     if (item.hidden === 0) this.#heads.of(point.conversationId).noteShown(0, tokens - item.tokens);
     item.tokens = tokens;
   }
 
-  /** A message is hidden for other reasons than before. */
+  /** The reasons for hiding a message have changed. */
   setHidden(point: CoverPoint, before: number, after: number): void {
     const shown = (after === 0 ? 1 : 0) - (before === 0 ? 1 : 0);
     const item = this.#findItem(point);
@@ -150,7 +150,7 @@ export class CoverChanges {
       insertLinks(writer, links.get(summaryId) ?? [], summaryId, messages);
   }
 
-  /** Whatever was made ahead over a place that changed says something old: it is never published, and shown only where nothing better fits. */
+  /** Anything made ahead over a changed place is stale: it is never published, and shown only if nothing better fits. */
   #touch(point: CoverPoint): Covering {
     for (const span of this.#ahead.get(point.conversationId) ?? [])
       if (span.stale === 0 && span.start_pos <= point.position && span.end_pos >= point.position)
@@ -158,7 +158,7 @@ export class CoverChanges {
     return must(this.#coverings.get(nameOf(point)), "what covers a place");
   }
 
-  /** The item of a message that stands in the cover itself, as far as it has changed. */
+  /** The item of a message that is itself in the cover, with changes so far. */
   #findItem(point: CoverPoint): Item | null {
     const item = this.#coverings.get(nameOf(point))?.item ?? null;
     const isOwn = item?.message_id != null && item.start_pos === point.position && item.seq === point.seq;
@@ -197,7 +197,7 @@ export class CoverChanges {
 const isBehind = (point: CoverPoint, summary: SummarySpan): boolean =>
   point.position > summary.end_pos || (point.position === summary.end_pos && point.seq > summary.end_seq);
 
-/** A copy that changes, made once. */
+/** A mutable copy, made once. */
 function remember<V extends object>(drafts: Map<string, V>, name: string, row: V): V {
   let draft = drafts.get(name);
   if (!draft) drafts.set(name, (draft = { ...row }));
@@ -206,7 +206,7 @@ function remember<V extends object>(drafts: Map<string, V>, name: string, row: V
 
 type Link = Pick<PlacedLink, "message_id" | "source_id" | "position" | "seq">;
 
-/** Puts messages among the sources of a summary, each behind those that begin before it; the others are numbered anew. */
+/** Inserts messages into the sources of a summary, each after those that begin before it; the others are renumbered. */
 function insertLinks(
   writer: RowWriter,
   before: readonly PlacedLink[],

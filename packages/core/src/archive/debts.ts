@@ -1,9 +1,9 @@
 /**
- * What folding owes, and who works on a conversation. One row of it holds both: the debt, and the lease under which one process at a time
- * folds. Upkeep borrows the row for its lease, and owes nothing.
+ * Folding debt, and who works on a conversation. One row has both: the debt, and the lease under which one process at a time folds. Upkeep
+ * uses the same row for its lease, without a debt.
  *
- * Invariant: nobody gets a lease while somebody else holds one that has not ended. The head of the conversation is locked first, so that of two
- * who ask at once one waits for what the other writes.
+ * Invariant: nobody gets a lease while another process holds one that has not ended. The head of the conversation is locked first, so that
+ * of two concurrent requests one waits for what the other writes.
  */
 import type { Debt, FoldingStore } from "../store/folding.ts";
 import { Changes } from "./changes.ts";
@@ -72,8 +72,8 @@ const describe = (conversationId: number, now: number): DebtRow => ({
 });
 
 /**
- * Of the debts that are due, the oldest that nobody works on. Whoever looks for any waits for nobody: a conversation that is being written
- * to is passed over, and is there the next time.
+ * Of the debts that are due, the oldest that nobody is working on. This waits for nobody: a conversation that is being written is skipped,
+ * and found the next time.
  */
 export function* planClaimDebt(request: Request<"claimDebt">): Plan<Debt | null> {
   const { conversationId, holder, now, leaseMs, force = false } = request;
@@ -132,7 +132,7 @@ export function* planReleaseUpkeep({ conversationId, holder }: Request<"releaseU
   return changes.done(null);
 }
 
-/** Paid if nothing failed; else it is due again later. */
+/** Paid if nothing failed; otherwise due again later. */
 export function* planSettleDebt(request: Request<"settleDebt">): Plan<null> {
   const { conversationId, holder, now, failure, retryAt } = request;
   const changes = new Changes();
@@ -144,7 +144,7 @@ export function* planSettleDebt(request: Request<"settleDebt">): Plan<null> {
   return changes.done(null);
 }
 
-/** A conversation that has ended owes nothing. */
+/** A conversation that has ended has no debt. */
 export function* planCloseDebt(conversationId: number): Plan<boolean> {
   const changes = new Changes();
   const [head] = yield* read.lockHeads([conversationId]);
@@ -153,7 +153,7 @@ export function* planCloseDebt(conversationId: number): Plan<boolean> {
   return changes.done(isOwed);
 }
 
-/** Neither does one of which everything was forgotten. */
+/** Neither has one of which everything was forgotten. */
 export function* dropVainDebts(changes: Changes, conversationIds: Iterable<number>): Asking<void> {
   const order = ["seq"] as const;
   for (const conversation_id of new Set(conversationIds)) {

@@ -1,6 +1,6 @@
 /**
- * A summary gives way to what it was made from: its sources stand in the context again, and it is retired. Spans and counts are those of the
- * sources, so cover and graph stay right.
+ * Replaces a summary by its sources: these are in the context again, and it is retired. Spans and counts are those of the sources, so cover
+ * and graph stay correct.
  */
 import { EngineError, must } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
@@ -13,7 +13,7 @@ import type { RunRow } from "./reads.ts";
 import { findItem } from "./replace.ts";
 import { total } from "./summary.ts";
 
-/** What would change; null for a summary that does not stand in the cover itself. */
+/** What would change; null for a summary that is not itself in the cover. */
 interface Dissolution {
   readonly report: DissolveResult;
   readonly item: RunRow;
@@ -80,7 +80,7 @@ export function* planDissolve(summaryId: string, now: number): Plan<DissolveResu
       hidden,
     });
   changes.update("summaries", { summary_id: summaryId }, { state: "retired" });
-  // What was made ahead from a summary cannot be published once that summary has left the cover.
+  // Summaries made ahead from it cannot be published once it has left the cover.
   for (const { summary_id } of ahead)
     if (derived.some((link) => link.summary_id === summary_id))
       changes.update("summaries", { summary_id }, { state: "retired" });

@@ -1,10 +1,10 @@
 /**
- * Removes summaries of a conversation that do not prove, with all that were made from them, and shows what they stood for again. For a
- * conversation whose graph or cover is damaged: nothing is taken from either that can be worked out. Everything removed here was made from
+ * Removes summaries of a conversation that do not verify, with all that were made from them, and shows again what they represented. For a
+ * conversation whose graph or cover is damaged: nothing that can be recomputed is read from either. Everything removed here was made from
  * messages, and can be made from them again.
  *
- * Invariant: no message, no record and no link of the chain changes; afterwards the cover holds the highest published summaries that are left,
- * and an item for each first message under none of them.
+ * Invariant: no message, no record and no link of the chain changes; afterwards the cover has the highest published summaries that are
+ * left, and an item for each first message under none of them.
  */
 import { Changes } from "./changes.ts";
 import { describeItem, describeSummaryItem } from "./cover.ts";
@@ -19,7 +19,7 @@ import type { Row } from "./tables.ts";
 type Item = Row<"context_items">;
 type LinkRow = Pick<Row<"summary_parents">, "summary_id" | "parent_summary_id">;
 
-/** How many were removed, all when none are named; null, and nothing happens, if something else uses one of them. */
+/** How many were removed, all if none are named; null, without any change, if something else uses one of them. */
 export function* planDropSummaries(
   conversationId: number,
   summaryIds: readonly string[] | null,
@@ -75,7 +75,7 @@ const BOUND = [
   "previous_id",
 ] as const;
 
-/** A summary that was written after one that is gone no longer names it; the hash binds that name. */
+/** A summary that named a removed one as previous context no longer does; the hash binds that name. */
 function* dropLostPrevious(changes: Changes, conversationId: number): Asking<void> {
   const later = yield* read.withPrevious(conversationId);
   const known = new Set(
@@ -89,7 +89,7 @@ function* dropLostPrevious(changes: Changes, conversationId: number): Asking<voi
   }
 }
 
-/** Puts every message of a conversation without a cover under an item, and says what these show. */
+/** Puts every message of a conversation without a cover under an item, and returns what these show. */
 function* rebuildCover(
   changes: Changes,
   conversationId: number,

@@ -1,9 +1,9 @@
 /**
- * Forgetting: the one way in which something stored is erased. Body and salt go, the commitment stays, so the chain can still be walked
- * and says nothing about the text. A record in the chain tells which messages and files went, and why. Summaries that rest on them are
- * replaced by new ones under new ids; of the old ones only a note is left that says so.
+ * Forgetting: the one way to erase something stored. Body and salt are erased, the commitment stays, so the chain can still be walked and
+ * reveals nothing about the text. A record in the chain says which messages and files were erased, and why. Summaries made from them are
+ * replaced by new ones under new ids; of the old ones only a note about that is left.
  *
- * Invariant: once the change set is written, no row and no term of the index holds the text.
+ * Invariant: once the change set is written, no row and no index term contains the text.
  */
 import { HIDDEN } from "../model/message.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
@@ -20,7 +20,7 @@ import { isMadeFrom, putInstead } from "./replace.ts";
 import { hashSummary } from "./summary.ts";
 import type { Row } from "./tables.ts";
 
-/** What forgetting would touch. */
+/** What forgetting would affect. */
 interface Selection {
   readonly versions: readonly ForgettableVersion[];
   readonly files: readonly Row<"large_files">[];
@@ -76,7 +76,7 @@ export function* planForget(request: ForgetRequest): Plan<ForgetResult> {
   return changes.done({ kind: "forgotten", plan: toPlan(selection) });
 }
 
-/** Whether the new texts are for exactly the published summaries that are touched, made from what those have now. */
+/** Whether the new texts are for exactly the affected published summaries, made from their current sources. */
 function* matches(summaries: readonly TouchedSummary[], { replacements }: ForgetRequest): Asking<boolean> {
   const published = summaries.filter((summary) => summary.state === "cover");
   const offered = new Map(replacements.map((replacement) => [replacement.oldId, replacement]));
@@ -114,14 +114,14 @@ function* eraseMessages(
     const seqs = versions.filter(isHere).map(({ seq }) => seq);
     const fileIds = files.filter(isHere).map(({ file_id }) => file_id);
     heads.of(id).takeRecord(changes, "forget", { reason, seqs, files: fileIds }, now);
-    // Words about what was said; where it was said goes with the last of it.
+    // Words about the content; where it was said is erased with the last of it.
     const words = { title: null, name: null, tags: null, branch: null };
     const origin = heads.of(id).isShown ? {} : { project: null, agent: null, model: null };
     changes.update("conversations", { conversation_id: id }, { ...words, ...origin });
   }
 }
 
-/** From the finest up, so that each new one is made of new ones; what was written is handed over in between, to be read. */
+/** From the finest up, so that each new one is made from new ones; changes are flushed in between, to be read. */
 function* replaceSummaries(
   changes: Changes,
   heads: Heads,

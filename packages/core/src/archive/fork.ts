@@ -1,6 +1,6 @@
 /**
- * Forks: a conversation whose chain starts from its parent's, whose copied events are further names of the parent's messages, and whose
- * front is a list of references. The first record of its chain binds all of that, so `verify` sees a change.
+ * Forks: a conversation whose chain starts from its parent's, whose copied events are aliases of the parent's messages, and whose front is
+ * a list of references. The first record of its chain binds all of that, so `verify` detects a change.
  */
 import { hash } from "node:crypto";
 import { hashFacts } from "../model/chain.ts";
@@ -84,7 +84,7 @@ const describeItem = (conversation_id: number, ordinal: number, item: ForkItem):
   latest_at: item.latestAt,
 });
 
-/** What the record of a fork binds of the items it shows; in their order. */
+/** What the record of a fork binds of its shown items, in order. */
 export const hashForkItems = (items: readonly Row<"fork_items">[]): string =>
   hashFacts(
     items.flatMap((item) => [
@@ -104,7 +104,7 @@ export const hashForkItems = (items: readonly Row<"fork_items">[]): string =>
     ]),
   );
 
-/** What it binds of the names it gave, in the order of their bytes. */
+/** What it binds of its aliases, in byte order. */
 export function hashForkNames(names: readonly Pick<Row<"event_ids">, "event_id" | "message_id">[]): string {
   const sorted = names
     .map(({ event_id, message_id }) => ({ name: nameEvent(event_id), message_id }))

@@ -1,5 +1,5 @@
 /**
- * Grants: what a sub-agent may open, for a while. They are kept in the archive, so that a restart neither forgets nor revives one.
+ * Grants: what a sub-agent may open, for a limited time. They are stored in the archive, so that a restart neither loses nor revives one.
  *
  * Invariant: an issuer has at most one live grant of an owner; a grant never counts more tokens than it allows.
  */
@@ -20,7 +20,7 @@ const isLive = ({ revoked_at, expires_at }: GrantRow, now: number): boolean =>
 const endOf = ({ revoked_at, expires_at }: Pick<GrantRow, "revoked_at" | "expires_at">): number =>
   revoked_at ?? expires_at;
 
-/** False, and nothing happens, while the issuer has a live one. */
+/** False, without any change, while the issuer has a live one. */
 export function* planInsertGrant(grant: Grant, now: number): Plan<boolean> {
   const changes = new Changes();
   const keys = [grant.issuerKey];
@@ -42,7 +42,7 @@ export function* planInsertGrant(grant: Grant, now: number): Plan<boolean> {
   return changes.done(true);
 }
 
-/** The holder's grant: a live one if there is one, else the last that was. */
+/** The holder's grant: a live one if there is one, else the last one. */
 export function* planFindGrant(holderKey: string, now: number): Asking<Grant | null> {
   const held = yield* readRows("expansion_grants", COLUMNS, { column: "holder_key", keys: [holderKey] });
   const [row] = held.sort((a, b) => Number(isLive(b, now)) - Number(isLive(a, now)) || endOf(b) - endOf(a));
@@ -60,7 +60,7 @@ export function* planChargeGrant(grantId: string, tokens: number, now: number): 
   return changes.done(token_cap - tokens_used);
 }
 
-/** Ends the grants that fit all that is said, and those only; how many. */
+/** Ends the grants that match all the given conditions; returns how many. */
 export function* planRevokeGrants(
   { grantId, issuerKey, holderKey }: Parameters<RecallStore["revokeGrants"]>[0],
   now: number,
@@ -82,7 +82,7 @@ export function* planRevokeGrants(
   return changes.done(ended.length);
 }
 
-/** Removes those that ended before; how many. */
+/** Removes those that ended before the given time; returns how many. */
 export function* planSweepGrants(before: number): Plan<number> {
   const changes = new Changes();
   const pages = new Pages("expansion_grants", {

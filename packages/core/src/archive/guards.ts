@@ -1,4 +1,4 @@
-/** Guards of models, kept so that a restart does not open one. */
+/** Guards of models, stored so that they survive a restart. */
 import type { Guard } from "../store/folding.ts";
 import { Changes } from "./changes.ts";
 import { readRows } from "./pages.ts";

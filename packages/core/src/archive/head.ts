@@ -1,9 +1,8 @@
 /**
- * The growing end of a conversation inside one write: counters, positions and the head of the hash chain are read once, advanced in
- * memory row by row, and written back once.
+ * The growing end of a conversation inside one write: counters, positions and the head of the hash chain are read once, advanced in memory
+ * row by row, and written back once.
  *
- * Invariant: `seq` and `chain` advance together; whoever takes a seq must store the link that `takeMessage` returned, and `takeRecord`
- * stores its own.
+ * Invariant: `seq` and `chain` advance together; the caller of `takeMessage` must store the returned link, and `takeRecord` stores its own.
  */
 import { chainGenesis, chainMessage, chainRecord } from "../model/chain.ts";
 import type { ArrivalFacts, ForkOrigin } from "../model/chain.ts";
@@ -16,7 +15,7 @@ import { fromLabels } from "./labels.ts";
 import type { HeadRow } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
-/** A conversation that begins now; a fork begins from its parent's chain. */
+/** A new conversation; a fork begins from its parent's chain. */
 export function describeConversation(
   conversationId: number,
   session: SessionRef,
@@ -73,7 +72,7 @@ export class Head {
     return this.#row.summary_count > 0;
   }
 
-  /** Gives out the next seq and the link of a message that takes it. */
+  /** Returns the next seq and the link of the message that takes it. */
   takeMessage(facts: Omit<ArrivalFacts, "seq">, commitment: Uint8Array): { seq: number; chain: Buffer } {
     const seq = this.#row.head_seq + 1;
     const chain = chainMessage(this.#row.head_chain, { ...facts, seq }, commitment);
@@ -91,7 +90,7 @@ export class Head {
     return seq;
   }
 
-  /** The place behind everything else. */
+  /** The position after everything else. */
   nextPosition(): number {
     return this.#row.last_position + POSITION_STEP;
   }
@@ -124,7 +123,7 @@ export class Head {
     this.#isChanged = true;
   }
 
-  /** A summary was stored; a published one begins a new epoch. */
+  /** Records a stored summary; a published one begins a new epoch. */
   noteSummary(isPublished: boolean, stored = 1): void {
     this.#row.summary_count += stored;
     if (isPublished) {
@@ -134,7 +133,7 @@ export class Head {
     this.#isChanged = true;
   }
 
-  /** The cover was built anew: what it shows was counted, and an epoch begins. */
+  /** The cover was rebuilt: its contents were counted, and an epoch begins. */
   recount(counted: { readonly summaries: number; readonly messages: number; readonly tokens: number }): void {
     this.#row.summary_count = counted.summaries;
     this.#row.shown_messages = counted.messages;
@@ -159,7 +158,7 @@ export class Head {
     return this.#row.head_seq;
   }
 
-  /** Closes the conversation; late rows are still taken. */
+  /** Closes the conversation; late rows are still accepted. */
   archive(writer: RowWriter, cause: string, now: number): void {
     if (this.#row.archived_at !== null) return;
     this.#row.archived_at = now;
@@ -183,7 +182,7 @@ export class Head {
   }
 }
 
-/** What grows, and nothing else: a conversation that begins now comes with its whole row, and may have been archived since. */
+/** Only the growing columns: a new conversation comes with its whole row, and may have been archived since. */
 const pickGrown = (row: HeadRow): Omit<HeadRow, "conversation_id" | "owner" | "archived_at"> => ({
   session_id: row.session_id,
   head_seq: row.head_seq,

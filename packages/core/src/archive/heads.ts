@@ -1,4 +1,4 @@
-/** The heads of the conversations that one write touches: each taken up once, and saved once. */
+/** The heads of the conversations that one write changes: each read once, and saved once. */
 import type { ForkOrigin } from "../model/chain.ts";
 import { must } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
@@ -8,13 +8,13 @@ import { read } from "./plan.ts";
 import type { Asking } from "./plan.ts";
 import type { HeadRow, NumberedTable } from "./reads.ts";
 
-/** Where heads and new numbers come from: what a plan has asked for, or the connection. */
+/** The source of heads and new ids: a plan's answers, or the connection. */
 export interface HeadSource {
   readHead(conversationId: number): HeadRow | undefined;
   nextId(table: NumberedTable): number;
 }
 
-/** Heads and numbers that a plan has asked for. */
+/** Heads and ids that a plan has asked for. */
 export function answerHeads(
   rows: readonly (HeadRow | null)[],
   numbers: Readonly<Partial<Record<NumberedTable, readonly number[]>>> = {},

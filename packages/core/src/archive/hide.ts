@@ -1,4 +1,4 @@
-/** Messages that are hidden for other reasons than before: the cover follows, and what is not shown has no vector. */
+/** Changes the reasons for hiding messages: the cover follows, and hidden messages have no vector. */
 import type { Changes } from "./changes.ts";
 import { readCover } from "./cover.ts";
 import type { Heads } from "./heads.ts";
@@ -6,16 +6,18 @@ import { flush } from "./plan.ts";
 import type { Asking } from "./plan.ts";
 import type { HideableMessage, CoverPoint } from "./reads.ts";
 
-/** Messages taken up at once: each asks for what stands over it, and changes a few rows. */
+/** Messages handled at once: each needs what covers it, and changes a few rows. */
 const MESSAGES_AT_ONCE = 200;
 
-/** A message, and what hides it from now on. */
+/** A message, and its new reasons for being hidden. */
 export interface HiddenChange {
   readonly message: HideableMessage;
   readonly after: number;
 }
 
-/** All that a plan changes at once: what it has not handed over it does not see. First versions only, which hide their revisions. */
+/**
+ * Everything that a plan hides or shows at once: it does not see what it has not flushed. First versions only, which hide their revisions.
+ */
 export function* changeHidden(changes: Changes, heads: Heads, hidden: readonly HiddenChange[]): Asking<void> {
   for (let at = 0; at < hidden.length; at += MESSAGES_AT_ONCE) {
     if (at > 0) yield* flush(changes);

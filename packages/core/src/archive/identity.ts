@@ -1,5 +1,5 @@
 /**
- * Whether an arriving event is stored already. It is known by its id; the bytes only tell whether it changed since.
+ * Whether an arriving event is already stored. It is identified by its id; the bytes only show whether it has changed since.
  *
  * Invariant: an event that the write itself has stored is known from then on.
  */
@@ -7,10 +7,10 @@ import { commit, commitRedacted } from "../model/chain.ts";
 import type { AppendEvent } from "../store/rows.ts";
 import type { Version } from "./reads.ts";
 
-/** What names an event in `event_ids`, and how it came by the name. */
+/** The kinds of event ids in `event_ids`. */
 export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
 
-/** It arrived before, otherwise. */
+/** It arrived before, with other bytes. */
 export interface Changed {
   readonly kind: "changed";
   readonly first: Version;
@@ -29,7 +29,7 @@ export class KnownEvents {
 
   constructor(versions: readonly Version[]) {
     this.#versions = Map.groupBy(versions, (version) => nameEvent(version.event_id));
-    // Two names of one message share its versions: what arrives under one of them is known under the other.
+    // Two ids of one message share its versions: what arrives under one of them is known under the other.
     const byFirst = new Map<number | undefined, Version[]>();
     for (const [name, list] of this.#versions) {
       const shared = byFirst.get(list[0]?.message_id) ?? list;
@@ -55,10 +55,10 @@ export class KnownEvents {
   }
 }
 
-/** As a database keeps it: halves of a character that are no text are all the same there. */
+/** As a database stores it: all lone surrogates are the same there. */
 export const nameEvent = (eventId: string): string => eventId.toWellFormed();
 
-/** Under the key it was stored with, a redacted message is compared with what arrived; else with what is stored of it. */
+/** Under the key it was stored with, a redacted message is compared with what arrived; otherwise with what is stored of it. */
 function isSameArrival(version: Version, event: AppendEvent): boolean {
   const { salt, commitment, keyed } = version;
   if (keyed === null) {

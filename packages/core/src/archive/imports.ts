@@ -1,4 +1,4 @@
-/** The record of imports: how many messages each brought into which conversation, written in the transaction that stores them. */
+/** The record of imports: how many messages each stored in which conversation, written in the transaction that stores them. */
 import type { ImportMark } from "../model/message.ts";
 import { Changes } from "./changes.ts";
 import { read } from "./plan.ts";
@@ -7,7 +7,7 @@ import type { Row } from "./tables.ts";
 
 export type Noted = Pick<Row<"imports">, "conversation_id" | "messages">;
 
-/** What an import brought into these conversations so far. */
+/** What an import has stored in these conversations so far. */
 export const askNoted = (
   mark: ImportMark | undefined,
   conversationIds: readonly number[],
@@ -21,7 +21,7 @@ export const askNoted = (
     keys: mark ? conversationIds : [],
   });
 
-/** Adds rows of messages, by their conversation, to what is noted of an import. */
+/** Adds message counts by conversation to the record of an import. */
 export function noteImported(
   changes: Changes,
   { importId: import_id, source, at }: ImportMark,

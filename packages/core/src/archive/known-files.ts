@@ -1,6 +1,6 @@
 /**
- * Content that a conversation has already, under another name or taken for another type: a table that was pasted and is read by a tool
- * later. A file has one row, so what its first arrival said of it stands; the reference in the message, its tokens and its terms follow.
+ * Content that a conversation already has, under another name or type: a table that was pasted and is later read by a tool. A file has one
+ * row, so the description from its first arrival stays; the reference in the message, its tokens and its terms follow it.
  *
  * Invariant: what is stored of a message is what `verify` derives from its bytes and the rows of its files.
  */

@@ -1,4 +1,4 @@
-/** Labels of a conversation: what a person calls it, and how lists show it. They prove nothing, so no link of the chain tells of them. */
+/** Labels of a conversation: a person's name for it, and how lists show it. They prove nothing, so they are not in the chain. */
 import { updateLabels } from "../model/labels.ts";
 import type { Labels } from "../model/labels.ts";
 import type { LabelRequest } from "../store/rows.ts";
@@ -25,7 +25,7 @@ export const fromLabels = ({ name, tags, pinnedAt, unlistedAt }: Labels): LabelC
   unlisted_at: unlistedAt,
 });
 
-/** Null where the caller sees no such conversation. */
+/** Null if the caller cannot see such a conversation. */
 export function* planLabel({ conversationId, owner, update, now }: LabelRequest): Plan<Labels | null> {
   const changes = new Changes();
   const columns = ["conversation_id", "owner", ...LABEL_COLUMNS] as const;

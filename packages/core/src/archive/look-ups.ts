@@ -1,4 +1,6 @@
-/** Reads of the store port that take rows of one table, or follow them to others by key. Read-only plans, so that no adapter repeats them. */
+/**
+ * Reads of the store port that take rows of one table, or follow them to others by key. Read-only plans, so that no adapter repeats them.
+ */
 import type { Debt, FoldingStore, Guard } from "../store/folding.ts";
 import type { ForkItem } from "../store/forks.ts";
 import type { Family, RecallStore } from "../store/recall.ts";
@@ -60,8 +62,8 @@ export function* planFamily({
 }
 
 /**
- * A family from its rows and those of all parents. A fork's own rows begin where it left its parent; what was said before is stored once, with
- * the parent, and belongs to both. Where several ways lead to one, the farthest place counts. The newest first.
+ * A family from its rows and those of all parents. A fork's own rows begin where it left its parent; earlier messages are stored once, with
+ * the parent, and belong to both. If several paths lead to one conversation, the furthest position counts. The newest first.
  */
 export function gatherFamily(
   ids: readonly number[],
@@ -72,7 +74,7 @@ export function gatherFamily(
   const rowOf = new Map(rows.map((row) => [row.conversation_id, row]));
   const seen = new Set(conversationIds);
   const forkPositions = new Map<number, number>();
-  // A set gives what is added while it is walked, too.
+  // Iterating a set also visits what is added meanwhile.
   for (const id of seen) {
     const { parent_id = null, fork_pos = null } = rowOf.get(id) ?? {};
     if (parent_id === null) continue;
@@ -92,7 +94,7 @@ export function gatherFamily(
   };
 }
 
-/** What a fork shows of its parent, but for what was forgotten since. */
+/** What a fork shows of its parent, except what was forgotten since. */
 export function* planForkItems(conversationId: number): Asking<ForkItem[]> {
   const rows = yield* readAll("fork_items", {
     columns: columnsOf("fork_items"),
@@ -174,7 +176,7 @@ export function* planReadCacheUsage(conversationId: number): Asking<CacheUsage> 
   return { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens };
 }
 
-/** What is known of how a model counts tokens; null for one nobody has reported on. */
+/** How a model counts tokens, as far as known; null without reports. */
 export function* planReadCalibration(model: string): Asking<{ factor: number; samples: number } | null> {
   const [row] = yield* read.calibrations([model]);
   return row ? { factor: row.factor, samples: row.samples } : null;

@@ -1,4 +1,4 @@
-/** The rows beside a message: its parts, its large files, and what the vault keeps of it. */
+/** The rows that belong to a message: its parts, its large files, and its vault entries. */
 import { hashFacts } from "../model/chain.ts";
 import { deriveFileId } from "../model/ids.ts";
 import { nameBlob } from "../store/blobs.ts";
@@ -8,7 +8,7 @@ import type { MovedFile } from "../store/transfer.ts";
 import type { RowWriter } from "./changes.ts";
 import type { Row } from "./tables.ts";
 
-/** Where a payload was cut out, and the file that holds it now. */
+/** Where a payload was cut out, and the file it is in now. */
 export interface PayloadPart {
   readonly at: number;
   readonly length: number;
@@ -16,7 +16,7 @@ export interface PayloadPart {
   readonly encoding: PayloadEncoding;
 }
 
-/** Type and place of each part, without text. Payloads that were cut out come behind the others. */
+/** Type and place of each part, without text. Cut payloads come after the others. */
 export function addParts(
   writer: RowWriter,
   messageId: number,
@@ -70,7 +70,7 @@ export function describeFile(
   };
 }
 
-/** What the ledger says of a file that is new. */
+/** The ledger record of a new file. */
 export const recordFile = (row: Row<"large_files">): { readonly fileId: string; readonly facts: string } => ({
   fileId: row.file_id,
   facts: hashFacts([

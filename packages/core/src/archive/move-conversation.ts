@@ -1,7 +1,7 @@
 /**
- * What surrounds the rows of a conversation that comes from another archive: its sessions, its place here, its summaries and its cover.
- * Rows that are here already are left as they are. What is known about a conversation and its sessions stays as it is here, too, unless what is here
- * follows the other archive (`follows`): then it becomes what it is there.
+ * What surrounds the rows of a conversation from another archive: its sessions, its place here, its summaries and its cover. Existing rows
+ * are left as they are. So are the properties of a conversation and its sessions, unless the local one follows the other archive
+ * (`follows`): then they are updated to match.
  */
 import { chainGenesis } from "../model/chain.ts";
 import { EngineError, must } from "../model/errors.ts";
@@ -25,7 +25,7 @@ import type { HeadRow, RunRow, SummarySpan } from "./reads.ts";
 import { addSummary, describeMoved, total } from "./summary.ts";
 import type { Row } from "./tables.ts";
 
-/** What is asked for at once. */
+/** How many are asked for at once. */
 const NAMES_AT_ONCE = 500;
 
 function* inPieces<T>(all: readonly T[]): Generator<readonly T[], void> {
@@ -78,7 +78,7 @@ function* moveSessionsOf(
   return refs;
 }
 
-/** How far a session was read. */
+/** How far a session has been read. */
 const describeReading = ({
   cursor = null,
   lastEventId = null,
@@ -106,7 +106,7 @@ function* moveTurns(
   }
 }
 
-/** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
+/** Finds or creates the `nth` conversation of the same owner, key and age; with null it is always created. */
 export function* planOpenMoved(
   moved: MovedConversation,
   nth: number | null,
@@ -141,7 +141,7 @@ export function* planOpenMoved(
 
 const refuse = (reason: string) => new Changes().done<OpenMovedResult>({ kind: "conflict", reason });
 
-/** The sessions of a conversation, those that are not there yet made when they are asked for. */
+/** The sessions of a conversation; missing ones are created when first requested. */
 class OpenedSessions {
   readonly refs: Map<string, number>;
   readonly #changes: Changes;
@@ -202,7 +202,7 @@ function addConversation(
     });
 }
 
-/** What is known about a conversation becomes what it is in the other archive. A reason why it cannot, or null. */
+/** Updates the properties of a conversation to those in the other archive. Returns a reason why it cannot, or null. */
 function* follow(
   changes: Changes,
   conversationId: number,
@@ -229,7 +229,7 @@ function* follow(
   return null;
 }
 
-/** Events are known by their session; a session that is placed elsewhere would be stored twice. */
+/** Events are identified within their session; a session that is placed elsewhere would be stored twice. */
 function* findConflict(
   { owner, sessionKey, placements }: MovedConversation,
   refs: ReadonlyMap<string, number>,
@@ -286,7 +286,7 @@ export function* planMoveSummaries(
   return changes.done({ stored, known: summaries.length - stored });
 }
 
-/** Puts exactly these summaries into the cover, in the place of what lies under them. */
+/** Puts exactly these summaries into the cover, replacing what is under them. */
 export function* planMoveCover(
   conversationId: number,
   cover: readonly string[],
@@ -315,7 +315,7 @@ export function* planMoveCover(
   return changes.done(null);
 }
 
-/** Summaries that came beside those of the cover are not in force: nobody keeps their counts. */
+/** Moved summaries that are not part of the cover are not in force: their counts are not maintained. */
 export function* planRetireBeside(conversationId: number): Plan<null> {
   const changes = new Changes();
   yield* read.lockHeads([conversationId]);
@@ -358,7 +358,7 @@ function* listShown(conversationId: number): Asking<ShownItem[]> {
   return shown;
 }
 
-/** What was dissolved or replaced where the rows come from gives way to its sources here, too. */
+/** Summaries that were dissolved or replaced in the other archive are replaced by their sources here, too. */
 function* takeOthersApart(changes: Changes, head: Head, inForce: ReadonlySet<string>): Asking<void> {
   const { conversationId: conversation_id } = head;
   for (const item of yield* listShown(conversation_id)) {
@@ -372,7 +372,7 @@ function* takeOthersApart(changes: Changes, head: Head, inForce: ReadonlySet<str
   yield* flush(changes);
 }
 
-/** The nearest sources that may stand in the cover. */
+/** The nearest sources that may be in the cover. */
 function* listSources(summaryId: string, inForce: ReadonlySet<string>): Asking<RunRow[]> {
   const found: RunRow[] = [];
   for (const row of yield* read.currentSources(summaryId))
@@ -422,7 +422,7 @@ function putInCover(changes: Changes, head: Head, span: SummarySpan, items: read
   head.noteShown(0, countShown([item]) - countShown(items));
 }
 
-/** A summary that was written after another comes after it. */
+/** A summary must come after its previous context. */
 function* checkPrevious(conversationId: number): Asking<void> {
   const later = yield* read.withPrevious(conversationId);
   for (const some of inPieces(later)) {

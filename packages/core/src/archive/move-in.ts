@@ -1,6 +1,6 @@
 /**
- * Taking in whole conversations that come from another archive. Rows go through the same head as rows that arrive, so that seq, chain
- * and counters are made here and proven here; only times, places, salts and commitments are taken as they are.
+ * Stores whole conversations from another archive. Rows go through the same head as arriving rows, so that seq, chain and counters are made
+ * and proven here; only times, places, salts and commitments are copied.
  */
 import { EngineError, must } from "../model/errors.ts";
 import { deriveFileId } from "../model/ids.ts";
@@ -36,7 +36,7 @@ interface Payload {
   readonly content: Uint8Array;
 }
 
-/** A message with all that needs no lock done. */
+/** A message with all work done that needs no lock. */
 interface ReadyMessage {
   readonly kind: "message";
   readonly message: MovedMessage;
@@ -46,7 +46,7 @@ interface ReadyMessage {
   readonly payloads: readonly Payload[];
 }
 
-/** What records of the ledger say; each kind has some of it. */
+/** The contents of ledger records; each kind has some of it. */
 interface RecordBody {
   readonly sessionId?: string;
   readonly eventId?: string;
@@ -65,7 +65,7 @@ interface ReadyRecord {
   readonly kind: "ledger";
   readonly record: MovedLedger;
   readonly body: RecordBody;
-  /** What a record of a file tells of, where that came with it: the message that brought it may be forgotten. */
+  /** The file of a record, if it came with it: the message that brought it may be forgotten. */
   readonly content: { readonly file: MovedFile; readonly content: Uint8Array } | null;
 }
 
@@ -117,7 +117,7 @@ export function* planMoveRows(conversationId: number, rows: readonly ReadyRow[],
   const { owner } = must(headRow, `conversation ${conversationId}`);
   const heads = new Heads(answerHeads([headRow ?? null]), changes);
   const head = heads.of(conversationId);
-  // Where something is folded, each row may change what stands over the next: it is handed over before that is asked.
+  // If something is folded, each row may change what covers the next: it is flushed before that is read.
   const size = head.hasSummaries ? 1 : rows.length;
   let document: IndexWork | null = null;
   for (let at = 0; at < rows.length; at += size) {
@@ -143,7 +143,7 @@ export function* planMoveRows(conversationId: number, rows: readonly ReadyRow[],
   return changes.done(null);
 }
 
-/** What the archive has of all that some rows refer to. What they bring is added. */
+/** The archive's answers about everything that some rows refer to. Rows of the batch are added. */
 interface Answers {
   readonly sessions: Map<string, number>;
   readonly files: Map<string, Row<"large_files">>;
@@ -195,7 +195,7 @@ const listContents = (row: ReadyRow): readonly string[] =>
       ? [row.body.sha256]
       : [];
 
-/** Rows that are inserted by the same plan, and may still be changed. */
+/** Rows inserted by the same plan, which may still change. */
 interface Draft {
   readonly message: Row<"messages">;
   readonly item: Row<"context_items"> | null;
@@ -274,7 +274,7 @@ class MovedBatch {
     else this.#addName(row.session_ref, eventId, row.message_id, message.eventKind);
   }
 
-  /** The item of a message that stands in the cover itself; where something was folded, none may. */
+  /** The item of a message that is itself in the cover; inside a folded span there is none. */
   #addItem(
     { message_id: messageId, position, seq, tokens, hidden }: Row<"messages">,
     isLate: boolean,
@@ -340,13 +340,13 @@ class MovedBatch {
     }
   }
 
-  /** The body of a record with the ids that files have here. */
+  /** The body of a record with the local ids of files. */
   #nameFiles(change: string, body: RecordBody): object {
     const nameFile = (sha256: string): string => deriveFileId(this.#head.conversationId, sha256);
     if (change === "file" && body.sha256 !== undefined) {
       const fileId = nameFile(body.sha256);
       const row = this.#answers.files.get(fileId);
-      // Of one that a later record forgets, nothing may have come.
+      // For one that a later record forgets, nothing may have come.
       return row ? recordFile(row) : { fileId, facts: null };
     }
     if (change !== "forget") return body;
@@ -356,7 +356,7 @@ class MovedBatch {
     return { ...body, files };
   }
 
-  /** Of an event the first message is hidden; its revisions are never shown by themselves. */
+  /** The first message of an event is hidden; its revisions are never shown by themselves. */
   #hide({ seqs }: RecordBody, change: (before: number) => number): void {
     for (const seq of seqs ?? []) {
       const message = this.#messageAt(seq);

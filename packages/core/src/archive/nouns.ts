@@ -1,6 +1,6 @@
 /**
- * Rows of the declared tables as the nouns of the store port: what an adapter answers with, whatever its database. No rule is here, only
- * names: which column is which field. An adapter hands in the columns that a function asks for.
+ * Converts rows of the declared tables to the nouns of the store port, for any database. There are no rules here, only names: which column
+ * is which field. An adapter passes the columns that a function needs.
  */
 import { basename } from "node:path";
 import { renderReference } from "../model/large-file.ts";
@@ -55,7 +55,7 @@ export type ConversationColumns = IdentityColumns &
     | "arrival_bytes"
   >;
 
-/** Which conversation it is, and whether it has ended. Archives are written in this order. */
+/** The identity of a conversation, and whether it has ended. Archives are written in this order. */
 function toIdentity(
   row: IdentityColumns,
 ): Pick<
@@ -215,7 +215,7 @@ export function toMessageOutline(rows: readonly OutlineColumns[]): Outline {
   return outline;
 }
 
-/** A line without a time of its own gets that of the next line that has one, at the end that of the last. */
+/** A line without its own time gets that of the next line that has one, at the end that of the last. */
 function fillTimes(times: Float64Array, rows: readonly OutlineColumns[]): void {
   const isDated = (at: number): boolean => rows[at]?.[6] === 1;
   let known = times[rows.findLastIndex((_row, at) => isDated(at))];
@@ -226,7 +226,7 @@ function fillTimes(times: Float64Array, rows: readonly OutlineColumns[]): void {
   }
 }
 
-/** How many messages are hidden for each reason, from how many are hidden for each set of them. */
+/** How many messages are hidden for each reason, from the counts for each set of reasons. */
 export function countReasons(
   groups: Iterable<{ readonly hidden: number; readonly n: number }>,
 ): Record<HiddenReason, number> {
@@ -254,7 +254,7 @@ export function toPart(row: Omit<Row<"message_parts">, "message_id">): StoredPar
 export type ReferenceColumns = Pick<Row<"message_parts">, "at" | "length"> &
   Pick<Row<"large_files">, "file_id" | "file_name" | "mime_type" | "byte_size" | "exploration_summary">;
 
-/** What a shown message says in the place of a payload that lives in a file. */
+/** The text that replaces a payload in a shown message. */
 export function toReference(part: ReferenceColumns): Splice {
   return {
     at: part.at,
@@ -312,13 +312,13 @@ export function toMovedSession(row: Row<"sessions">): MovedSession {
 
 export interface MovedColumns extends Omit<Row<"messages">, "session_ref" | "chain"> {
   readonly session_id: string;
-  /** Of its event id; null where that names nothing. */
+  /** Of its event id; null if that names nothing. */
   readonly event_kind: number | null;
   /** seq of the message that it revises. */
   readonly revises_seq: number | null;
 }
 
-/** What was forgotten moves without what belonged to it. */
+/** Forgotten messages are moved without what belonged to them. */
 export function toMovedMessage(
   row: MovedColumns,
   own: Pick<MovedMessage, "cuts" | "redaction">,
@@ -347,8 +347,8 @@ export function toMovedMessage(
 }
 
 /**
- * The ledger names files by ids that depend on this database; what moves names them by their content. A file that was forgotten has no
- * content left: its id stays as it is, and names nothing in any archive.
+ * The ledger names files by ids that depend on this database; a moved record names them by content. A forgotten file has no content: its id
+ * stays as it is, and names nothing in any archive.
  */
 export function nameFilesByContent(
   { kind, body }: Pick<Row<"ledger">, "kind" | "body">,
@@ -367,7 +367,7 @@ export function nameFilesByContent(
   return JSON.stringify({ ...parsed, files });
 }
 
-/** What a summary has beside its text. */
+/** A summary without its text. */
 export type SummaryColumns = Omit<
   Row<"summaries">,
   "content" | "hash" | "previous_id" | "start_seq" | "end_seq" | "made_at_seq"
@@ -461,10 +461,10 @@ export function toFoundSummary(row: FoundSummaryColumns): FoundSummary {
   };
 }
 
-/** Summaries have no neighbours: they stand farther apart than any reaches. */
+/** Summaries have no neighbours: their distance exceeds any reach. */
 const GAP = 100;
 
-/** A message beside what was found. */
+/** A message next to a match. */
 export type CandidateColumns = Pick<
   Row<"messages">,
   "conversation_id" | "session_ref" | "created_at" | "role"
@@ -475,7 +475,7 @@ export type CandidateColumns = Pick<
   readonly words: number;
 };
 
-/** Messages of one session and conversation are a group; their order of arrival numbers them. */
+/** Messages of one session and conversation are a group, numbered in order of arrival. */
 export function toCandidates(rows: readonly CandidateColumns[]): CandidateDocument[] {
   const groups = new Map<string, number>();
   return rows.map((row) => {
@@ -534,7 +534,7 @@ export function toDoubtful(row: DoubtfulColumns): DoubtfulSummary {
   };
 }
 
-/** An item of a run, with what its message or its summary holds. */
+/** An item of a run, with the content of its message or summary. */
 export const toRunItem = (row: RunRow, { bytes, summary }: Pick<RunItem, "bytes" | "summary">): RunItem => ({
   startPosition: row.start_pos,
   endPosition: row.end_pos,

@@ -1,25 +1,25 @@
 /**
- * Reads rows of declared tables, typed by their declaration: page by page, or by a set of keys. A read-only plan that goes through an archive
- * holds one page at a time.
+ * Reads rows of declared tables, typed by their declaration: page by page, or by a set of keys. A read-only plan over an archive keeps one
+ * page in memory at a time.
  */
 import { read } from "./plan.ts";
 import type { Asking } from "./plan.ts";
 import type { Values } from "./changes.ts";
 import type { Row, TableName, Value } from "./tables.ts";
 
-/** Rows that a plan holds at once. */
+/** Rows that a plan keeps in memory. */
 export const PAGE_ROWS = 1_000;
 
 export type ColumnOf<T extends TableName> = keyof Row<T> & string;
 
 export interface PagesOf<T extends TableName, C extends ColumnOf<T>> {
   readonly columns: readonly C[];
-  /** Must be among `columns`, and tell the rows apart. */
+  /** Must be among `columns`, and identify rows uniquely. */
   readonly order: readonly C[];
   readonly where?: Partial<Row<T>>;
-  /** The values of the order behind which to begin. */
+  /** Start after these values of the order. */
   readonly after?: readonly Value[];
-  /** Fewer where each row brings others with it. */
+  /** Fewer if each row requires others. */
   readonly limit?: number;
 }
 
@@ -36,7 +36,7 @@ export class Pages<T extends TableName, C extends ColumnOf<T>> {
     this.#after = of.after ?? null;
   }
 
-  /** No row at the end. */
+  /** Empty at the end. */
   *next(): Asking<Pick<Row<T>, C>[]> {
     if (this.#isAtEnd) return [];
     const { columns, order, where = {}, limit = PAGE_ROWS } = this.#of;
@@ -66,6 +66,6 @@ export function* readRows<T extends TableName, C extends ColumnOf<T>>(
   return rows as Pick<Row<T>, C>[];
 }
 
-/** Rows by what they belong to. */
+/** Rows grouped by a column. */
 export const groupBy = <R, C extends keyof R>(rows: readonly R[], column: C): Map<R[C], R[]> =>
   Map.groupBy(rows, (row) => row[column]);

@@ -1,6 +1,6 @@
 /**
- * Which conversation an event belongs to. A session's events go to one conversation until a reset starts the next one at a
- * position; events that turn up late still find the conversation their position lies in, archived or not.
+ * Which conversation an event belongs to. A session's events go to one conversation until a reset starts the next one at a position; late
+ * events still go to the conversation of their position, archived or not.
  */
 import type { ForkOrigin } from "../model/chain.ts";
 import { must } from "../model/errors.ts";
@@ -13,10 +13,10 @@ import type { Asking } from "./plan.ts";
 import type { HeadRow, SessionPlacements } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
-/** Each run of a scheduled job is a conversation of its own. */
+/** Each run of a scheduled job is a separate conversation. */
 const CRON_KEY = /^agent:[^:]+:cron:/;
 
-/** The placement that an event of a session falls under; without a position, the newest. */
+/** The placement for an event of a session; without a position, the newest. */
 export const findPlacement = (
   placements: readonly Row<"placements">[],
   position: number | null,
@@ -25,7 +25,7 @@ export const findPlacement = (
     ? placements[0]
     : (placements.find((candidate) => candidate.start_position <= position) ?? placements.at(-1));
 
-/** A session that nothing has been read of yet. */
+/** A session of which nothing has been read yet. */
 export const describeSession = (session_ref: number, owner: string, id: string): Row<"sessions"> => ({
   session_ref,
   owner,
@@ -35,7 +35,7 @@ export const describeSession = (session_ref: number, owner: string, id: string):
   base_tokens: null,
 });
 
-/** Takes up the place of a session with the heads of all conversations it is in; others may be given. */
+/** Opens the placement of a session with the heads of all its conversations; others may be given. */
 export function* openPlacement(
   changes: Changes,
   session: SessionRef,
@@ -47,7 +47,7 @@ export function* openPlacement(
   const [rows, sessions, conversations] = yield* together(
     read.lockHeads([...ids]),
     read.ids("sessions", found.session ? 0 : 1),
-    // A session that begins with a reset begins two.
+    // A session that begins with a reset creates two.
     read.ids("conversations", 2),
   );
   const heads = new Heads(
@@ -63,7 +63,7 @@ export class Placement {
   readonly #session: SessionRef;
   readonly #now: number;
   readonly #heads: Heads;
-  /** The active conversation of the key, while the session is in none. */
+  /** The active conversation of the key, while the session has none. */
   readonly #activeId: number | null;
   #rows: readonly Row<"placements">[];
 
@@ -76,7 +76,7 @@ export class Placement {
     this.sessionRef = found.session?.session_ref ?? this.#addSession();
   }
 
-  /** Where an event of the session goes; without a position of its own, behind everything in the conversation the session is in now. */
+  /** Where an event of the session goes; without a position, after everything in the session's current conversation. */
   place(position: number | null): { readonly head: Head; readonly position: number | null } {
     if (this.#rows.length === 0) this.#placeNewSession();
     const found = must(findPlacement(this.#rows, position), "a placement");
@@ -86,12 +86,12 @@ export class Placement {
     };
   }
 
-  /** The conversation the session is in now. */
+  /** The session's current conversation. */
   readCurrent(): Head {
     return this.place(null).head;
   }
 
-  /** Closes the conversation the session is in; with a position, what follows it goes to a new one. */
+  /** Closes the session's current conversation; with a position, what follows goes to a new one. */
   archive(cause: string, startNextAt: number | null): Head {
     const current = this.readCurrent();
     current.archive(this.#heads.writer, cause, this.#now);
@@ -101,7 +101,7 @@ export class Placement {
     return next;
   }
 
-  /** Places a new session in a conversation of its own that starts from its parent's chain. */
+  /** Places a new session in a new conversation that starts from its parent's chain. */
   startFork(origin: ForkOrigin & { readonly position: number }): Head {
     return this.#startConversation("fork", origin);
   }

@@ -1,10 +1,9 @@
 /**
  * A write as a plan: a generator without input or output that asks the archive for rows, in sets, and ends with a change set. An adapter
- * answers and applies: one that is near at once, a server with one round trip for each set.
+ * answers and applies: a local one directly, a server with one round trip for each set.
  *
  * Rules for plans. A question is a value: `yield*` asks one, {@link together} asks several at once. A plan does not see what it has not
- * handed over yet. It is made by a function that may be called again: no clock, no chance, nothing that takes long. Locks come first in
- * their set.
+ * flushed yet. It is made by a function that may be called again: no clock, no randomness, no long work. Locks come first in their set.
  */
 import type { Changes } from "./changes.ts";
 import { READ_NAMES } from "./reads.ts";
@@ -14,7 +13,7 @@ type ReadName = keyof Reads;
 type Query<K extends ReadName> = Parameters<Reads[K]>;
 type Answer<K extends ReadName> = ReturnType<Reads[K]>;
 
-/** One question: the name of a read, and what it is asked with. */
+/** One question: the name of a read, and its parameters. */
 export class Question<K extends ReadName = ReadName> {
   readonly name: K;
   readonly query: Query<K>;
@@ -30,7 +29,7 @@ export class Question<K extends ReadName = ReadName> {
   }
 }
 
-/** What a plan has so far, to be written in its transaction before it goes on: what it asks afterwards sees it. */
+/** What a plan has so far, to be written in its transaction before it continues: its next questions see it. */
 class Flush {
   readonly changes: Changes;
 
@@ -39,7 +38,7 @@ class Flush {
   }
 }
 
-/** A part of a plan: asks, and returns something. */
+/** Part of a plan: asks questions, and returns something. */
 export type Asking<T> = Generator<readonly (Question | Flush)[], T, readonly unknown[]>;
 export type Plan<T> = Asking<Done<T>>;
 
@@ -48,7 +47,7 @@ export interface Done<T> {
   readonly changes: Changes;
 }
 
-/** Thrown by a plan, or by what applies it, when something it rests on is no longer so: it is run again from the start. */
+/** Thrown by a plan, or by what applies it, when an assumption no longer holds: the plan is run again from the start. */
 export class Conflict extends Error {}
 
 type Answers<Q extends readonly Question[]> = {
@@ -60,15 +59,15 @@ export function* together<const Q extends readonly Question[]>(...questions: Q):
   return (yield questions) as Answers<Q>;
 }
 
-/** Has what there is written now; the change set goes on empty. */
+/** Writes the changes so far; the change set continues empty. */
 export function* flush(changes: Changes): Asking<void> {
   yield [new Flush(changes.take())];
 }
 
-/** Rows that a plan gathers before it hands them over: enough that a trip is nothing beside them, and few enough for any memory. */
+/** Rows that a plan collects before it flushes them: enough that a round trip is negligible, and few enough for any memory. */
 const MAX_ROWS = 1_000;
 
-/** Has what there is written if it is much: work over a whole conversation must not gather it in memory. */
+/** Writes the changes so far if they are many: work on a whole conversation must not collect it in memory. */
 export function* flushIfLong(changes: Changes): Asking<void> {
   if (changes.size >= MAX_ROWS) yield* flush(changes);
 }
@@ -78,7 +77,7 @@ export const read = Object.fromEntries(
   READ_NAMES.map((name) => [name, (...query: Query<ReadName>) => new Question(name, query)]),
 ) as { readonly [K in ReadName]: (...query: Query<K>) => Question<K> };
 
-/** Runs a plan where answers come at once, and counts how often it asks. What fails is thrown at the question, so that a plan can go on. */
+/** Runs a plan with direct answers, and counts how often it asks. Errors are thrown at the question, so that a plan can handle them. */
 export function answerAll<T>(
   plan: Asking<T>,
   reads: Reads,
@@ -106,10 +105,12 @@ function answer(reads: Reads | ReadsLater, { name, query }: Question): unknown {
   return ask.apply(reads, query);
 }
 
-/** Reads whose answers come later. What each needs of its database it sends off at once, so that a set of questions travels together. */
+/** Reads with asynchronous answers. Each sends its statements at once, so that a set of questions shares a round trip. */
 export type ReadsLater = { readonly [K in ReadName]: (...query: Query<K>) => Promise<Answer<K>> };
 
-/** Like {@link answerAll} where a set of questions takes a round trip. Nobody waits for what is applied: it is there before the next answer. */
+/**
+ * Like {@link answerAll} if a set of questions takes a round trip. Nobody waits for applied changes: they are visible to the next answer.
+ */
 export async function answerLater<T>(
   plan: Asking<T>,
   reads: ReadsLater,

@@ -1,6 +1,6 @@
 /**
- * Publishing: storing a summary of a run, putting it in the run's place, retiring what was made ahead for it. The run is compared as it
- * was read with the run as it is, and nothing else is: turns stored elsewhere never make a fold stale.
+ * Publishing: stores a summary of a run, replaces the run by it, and retires what was made ahead for it. Only the run is compared, as it
+ * was read and as it is: turns stored elsewhere never make a fold stale.
  */
 import { must } from "../model/errors.ts";
 import type { FoldRun, PublishResult, StoredFold, StoreSummary } from "../store/folding.ts";
@@ -29,7 +29,7 @@ export function* planStoreSummary(request: StoreSummary): Plan<PublishResult> {
     tokensBefore: 0,
     tokensAfter: 0,
   };
-  // The answer to an earlier run of this plan was lost on its way.
+  // The result of an earlier run of this plan was lost in transit.
   if (standIns.some(({ summary_id }) => summary_id === summary.summaryId)) return changes.done(outcome);
   addSpend(changes, spendId, summary.spent);
   const sources = isSameRun(rows, run) ? replaceByStandIns(rows, sourceIds, standIns) : null;
@@ -109,22 +109,20 @@ function isSameRun(rows: readonly RunRow[], run: FoldRun): boolean {
   );
 }
 
-/** What retells something old is old itself once it is published, until that is remade. Stand-ins are thrown away then. */
+/** A summary of something stale is itself stale once it is published, until that is remade. Stand-ins are then discarded. */
 const isMadeFromStale = (rows: readonly RunRow[]): boolean => rows.some((row) => row.stale === 1);
 
 const isUsable = ({ stale, state }: SummarySpan): boolean =>
   stale === 0 && (state === "prepared" || state === "reserve");
 
-/** A stored summary may only take the place of exactly what it was made from. */
+/** A stored summary may only replace exactly what it was made from. */
 export const isMadeOf = (sources: readonly SourceLink[], rows: readonly RunRow[]): boolean =>
   sources.length === rows.length &&
   sources.every(
     (source, i) => source.message_id === rows[i]?.message_id && source.source_id === rows[i]?.summary_id,
   );
 
-/**
- * Puts stand-ins in the place of the rows they were made from. Null when one is gone, stale, or no longer stands for exactly those rows.
- */
+/** Replaces rows by the stand-ins made from them. Null if one is gone, stale, or no longer represents exactly those rows. */
 function replaceByStandIns(
   rows: readonly RunRow[],
   sourceIds: readonly string[],
@@ -207,7 +205,7 @@ function putInPlace(
   return { kind: "published", summaryId: summary_id, tokensBefore, tokensAfter: tokens };
 }
 
-/** What was made ahead inside a published span has no use any more, unless it waits to replace something below. */
+/** What was made ahead inside a published span is no longer useful, unless it waits to replace something below. */
 const isOverlapped = (span: SummarySpan, published: SummarySpan, { stale }: Ahead): boolean =>
   span.is_root === 0 &&
   span.start_pos >= published.start_pos &&

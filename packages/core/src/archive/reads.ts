@@ -1,12 +1,12 @@
 /**
- * What plans may ask an archive: few, narrow reads, by key sets and ranges. An adapter that answers at once implements this as it stands. The
- * number of these reads decides how much a further database has to bring.
+ * The questions that plans may ask an archive: few, narrow reads, by key sets and ranges. An adapter with direct answers implements exactly
+ * this. The number of these reads is the work of adding another database.
  */
 import type { SessionRef } from "../model/message.ts";
 import type { Values } from "./changes.ts";
 import type { Row, TableName, Value } from "./tables.ts";
 
-/** The growing end of a conversation: all that a write advances. */
+/** The growing end of a conversation: all columns that a write advances. */
 export type HeadRow = Pick<
   Row<"conversations">,
   | "conversation_id"
@@ -32,7 +32,7 @@ export interface SessionPlacements {
   readonly session: Pick<Row<"sessions">, "session_ref" | "base_tokens"> | null;
   /** Newest first. */
   readonly placements: readonly Row<"placements">[];
-  /** The conversation the session is in now; of one that is in none, the active conversation of its key. */
+  /** The session's current conversation; if it has none, the active conversation of its key. */
   readonly head: HeadRow | null;
 }
 
@@ -41,30 +41,30 @@ export interface Version extends Pick<
   Row<"messages">,
   "message_id" | "conversation_id" | "seq" | "position" | "salt" | "commitment" | "forgotten_at"
 > {
-  /** The id that was asked for; the message may have arrived under another. */
+  /** The requested id; the message may have arrived under another. */
   readonly event_id: string;
-  /** Of one that was redacted under a key. */
+  /** If it was redacted under a key. */
   readonly key_id: string | null;
   readonly keyed: Uint8Array | null;
   readonly sealed: number | null;
 }
 
-/** What is known of a model. */
+/** The calibration of a model. */
 export interface CalibrationRow extends Row<"token_calibration"> {
-  /** Another transaction is teaching it: this one leaves it alone. */
+  /** Another transaction is updating it: this one leaves it alone. */
   readonly isBusy?: boolean;
 }
 
-/** A message with what hides it now. */
+/** A message with its current reasons for being hidden. */
 export type HideableMessage = Pick<
   Row<"messages">,
   "message_id" | "conversation_id" | "seq" | "position" | "hidden_now" | "newest"
 >;
 
-/** A message by its place in the order of arrival. */
+/** A message by its place in order of arrival. */
 export type MessageAt = HideableMessage & Pick<Row<"messages">, "revises">;
 
-/** The first message of an event, by one of its names. */
+/** The first message of an event, by one of its ids. */
 export interface NamedMessage extends HideableMessage, Pick<Row<"event_ids">, "event_id" | "kind"> {}
 
 /** A place in the order of a conversation. */
@@ -74,27 +74,27 @@ export interface CoverPoint {
   readonly seq: number;
 }
 
-/** What stands over a place. */
+/** What covers a place. */
 export interface Covering {
   /** The last item that begins at the place or before it. */
   readonly item: Row<"context_items"> | null;
-  /** If that is a summary which reaches to the place: it, and the summaries below it that hold the place, down to the lowest. */
+  /** If that is a summary that extends to the place: it, and the summaries below it that include the place, down to the lowest. */
   readonly path: readonly SummarySpan[];
 }
 
-/** A source of a summary with the place where it begins. */
+/** A source of a summary with its start. */
 export interface PlacedLink extends SourceLink {
   readonly position: number;
   readonly seq: number;
 }
 
-/** Where an item of a cover stands. */
+/** The place of an item in a cover. */
 export interface ItemPoint {
   readonly startPosition: number;
   readonly seq: number;
 }
 
-/** An item of a cover, or a source of a summary, with what a summary over it has to know. */
+/** An item of a cover, or a source of a summary, with what a summary over it needs to know. */
 export interface RunRow extends Omit<Row<"context_items">, "conversation_id"> {
   /** Of a message: its newest version. */
   readonly version_id: number | null;
@@ -149,7 +149,7 @@ export type ForgettableVersion = Pick<
   | "arrival_bytes"
 >;
 
-/** A summary with all that its hash binds, but for its text. */
+/** A summary with everything that its hash binds, except its text. */
 export type TouchedSummary = Pick<
   Row<"summaries">,
   | "summary_id"
@@ -173,9 +173,9 @@ interface TableQuery {
   readonly order: readonly string[];
 }
 
-/** The next rows in order. The columns of the order tell these rows apart. */
+/** The next rows in order. The columns of the order identify these rows uniquely. */
 export interface PageQuery extends TableQuery {
-  /** The values of those columns in the last row of the page before. */
+  /** The values of those columns in the last row of the previous page. */
   readonly after: readonly Value[] | null;
   readonly limit: number;
 }
@@ -186,7 +186,7 @@ export interface KeysQuery extends TableQuery {
   readonly keys: readonly (number | string)[];
 }
 
-/** A message with what its place in the chain, and its columns that follow from other rows, are checked against. */
+/** A message with what its chain link, and its columns that depend on other rows, are checked against. */
 export interface Arrival extends Omit<Row<"messages">, "session_ref"> {
   readonly session_id: string;
   /** seq of the message that it revises. */
@@ -205,7 +205,7 @@ export interface FirstVersion extends Pick<
   readonly tokens: number;
 }
 
-/** A direct source of a summary: what the summary's columns follow from. */
+/** A direct source of a summary: the summary's columns depend on it. */
 export interface SourceSpan {
   readonly summary_id: string;
   readonly ordinal: number;
@@ -215,7 +215,7 @@ export interface SourceSpan {
   readonly end_seq: number;
   /** Of a message. */
   readonly hidden_now: number | null;
-  /** Of a summary, as the following. */
+  /** Of a summary, like the following. */
   readonly depth: number | null;
   readonly messages: number | null;
   readonly descendant_count: number | null;
@@ -231,71 +231,74 @@ export interface EventName {
 export type NumberedTable = "sessions" | "conversations" | "messages" | "spend";
 
 export interface Reads {
-  /** Where a session is, and the head there, for this write alone until it ends. */
+  /** Where a session is, and the head there, locked for this write until it ends. */
   placements(session: SessionRef): SessionPlacements;
-  /** The heads of conversations, for this write alone until it ends. With `onlyFree`, those that another write has are left out instead of waited for. */
+  /**
+   * The heads of conversations, locked for this write until it ends. With `onlyFree`, those locked by another write are skipped instead of
+   * waited for.
+   */
   lockHeads(conversationIds: readonly number[], onlyFree?: boolean): HeadRow[];
-  /** The link of a chain that ends at a seq. */
+  /** The chain value at a seq. */
   chainAt(conversationId: number, seq: number): Uint8Array | null;
-  /** Numbers that no row of the table has and nobody else gets. Those that are not used are lost. */
+  /** Ids that no row of the table has and nobody else gets. Unused ones are lost. */
   ids(table: NumberedTable, count: number): number[];
-  /** Those of the keys whose turn was committed before. */
+  /** Those of the keys whose turn was already committed. */
   turns(keys: readonly string[]): string[];
-  /** All versions of those events that are stored, of each in the order of arrival. */
+  /** All versions of those events that are stored, of each in order of arrival. */
   versions(session: SessionRef, eventIds: readonly string[]): Version[];
-  /** In any order, as the following: what is not known is left out. */
+  /** In any order, like the following: unknown ones are omitted. */
   sessions(owner: string, sessionIds: readonly string[]): Row<"sessions">[];
-  /** What names of a session stand for, under the names that were asked for. */
+  /** The messages of a session's event ids, under the requested ids. */
   events(session: SessionRef, eventIds: readonly string[]): NamedMessage[];
-  /** All names of a session, in the order of the messages they stand for, then of the names. */
+  /** All event ids of a session, ordered by their messages, then by id. */
   allEvents(sessionRef: number): NamedMessage[];
   messagesAt(conversationId: number, seqs: readonly number[]): MessageAt[];
-  /** Those of the sessions that events are known of. */
+  /** Those of the sessions that have known events. */
   sessionsWithEvents(sessionRefs: readonly number[]): number[];
-  /** Conversations of an age, in the order of their numbers. */
+  /** Conversations of an age, ordered by id. */
   conversationsBegun(owner: string, key: string, at: number): HeadRow[];
-  /** Messages of a session, in the conversations it is in, that are hidden for any of these reasons. */
+  /** Messages of a session, in its conversations, that are hidden for any of these reasons. */
   hiddenFor(session: SessionRef, reasons: number): HideableMessage[];
   boundaries(session: SessionRef, eventIds: readonly string[]): Row<"boundaries">[];
-  /** How many messages the shown items before a position stand for. */
+  /** How many messages the shown items before a position represent. */
   shownBefore(conversationId: number, position: number): number;
-  /** The active conversation of a key, for this write alone until it ends. */
+  /** The active conversation of a key, locked for this write until it ends. */
   active(owner: string, key: string): HeadRow | null;
   files(fileIds: readonly string[]): Row<"large_files">[];
-  /** Locked until the transaction ends, but for those that another one has. */
+  /** Locked until the transaction ends, except those locked by another one. */
   calibrations(models: readonly string[]): CalibrationRow[];
   cacheUsage(conversationIds: readonly number[]): Row<"cache_usage">[];
-  /** For each place, in the order asked. */
+  /** For each place, in the order requested. */
   covering(places: readonly CoverPoint[]): Covering[];
   /** The items of a cover from one to another, in order. */
   run(conversationId: number, first: ItemPoint, last: ItemPoint): RunRow[];
-  /** How many items of a cover stand before and behind a place. */
+  /** How many items of a cover are before and after a place. */
   itemsAround(conversationId: number, place: ItemPoint): { readonly before: number; readonly behind: number };
-  /** In any order; ids that are not known are left out. */
+  /** In any order; unknown ids are omitted. */
   summaries(summaryIds: readonly string[]): SummarySpan[];
   contents(
     summaryIds: readonly string[],
   ): Pick<Row<"summaries">, "summary_id" | "conversation_id" | "content">[];
-  /** Those of a conversation that were written after another. */
+  /** Those of a conversation with a previous context. */
   withPrevious(
     conversationId: number,
   ): (Pick<Row<"summaries">, "summary_id" | "start_pos" | "start_seq"> & { readonly previous_id: string })[];
   /** The sources of summaries, of each in order. */
   sources(summaryIds: readonly string[]): SourceLink[];
   placedSources(summaryIds: readonly string[]): PlacedLink[];
-  /** The sources of a summary as they are now. */
+  /** The current sources of a summary. */
   currentSources(summaryId: string): RunRow[];
   /** The links of summaries that were made from this one. */
   derivedFrom(summaryId: string): Row<"summary_parents">[];
-  /** All versions of the events that messages belong to, and of what is attached to those; forgotten ones are left out. */
+  /** All versions of the events that messages belong to, and of their attachments; forgotten ones are omitted. */
   forgettable(messageIds: readonly number[]): ForgettableVersion[];
-  /** Large files that these messages use and no other does. */
+  /** Large files used only by these messages. */
   filesOnlyOf(messageIds: readonly number[]): Row<"large_files">[];
-  /** Every summary above these messages and summaries, the latter included, however high and whatever its state; the finest first. */
+  /** Every summary above these messages and summaries, the latter included, at any height and in any state; the finest first. */
   summariesAbove(messageIds: readonly number[], summaryIds: readonly string[]): TouchedSummary[];
-  /** Summaries of a conversation that were made ahead and stand in reserve or wait to be published. */
+  /** Summaries of a conversation that were made ahead and are in reserve or wait to be published. */
   madeAhead(conversationId: number): SummarySpan[];
-  /** Published summaries of a conversation that tell something old. */
+  /** Stale published summaries of a conversation. */
   staleSummaries(conversationId: number): SummarySpan[];
 
   /** Rows in order, page by page. */
@@ -305,9 +308,9 @@ export interface Reads {
   count(table: TableName, where: Values): number;
   /** The content of a large file; null when it is gone. */
   content(blob: string): Uint8Array | null;
-  /** Messages of a conversation in the order of arrival, as many as fit in a page; none at the end. */
+  /** Messages of a conversation in order of arrival, as many as fit in a page; none at the end. */
   arrivals(conversationId: number, afterSeq: number): Arrival[];
-  /** First versions in the order of the conversation, at most `limit`. */
+  /** First versions in conversation order, at most `limit`. */
   firstVersions(
     conversationId: number,
     after: { readonly position: number; readonly seq: number },
@@ -315,15 +318,15 @@ export interface Reads {
   ): FirstVersion[];
   /** The direct sources that exist, of each summary in order. */
   sourceSpans(summaryIds: readonly string[]): SourceSpan[];
-  /** For each name, in the order asked: seq of the message of the conversation that it names, or null. */
+  /** For each name, in the order requested: seq of the message of the conversation that it names, or null. */
   namedSeqs(conversationId: number, names: readonly EventName[]): (number | null)[];
-  /** The names that a session gives to messages of other sessions, by event id. */
+  /** The event ids of a session for messages of other sessions, ordered by id. */
   borrowedNames(owner: string, sessionId: string): Pick<Row<"event_ids">, "event_id" | "message_id">[];
-  /** How many names the sessions of a conversation give to its messages; those that forks give are not counted. */
+  /** How many event ids the sessions of a conversation have for its messages; those of forks are not counted. */
   countOwnNames(conversationId: number): number;
 }
 
-/** Every read by its name; the compiler sees to it that none is missing. */
+/** Every read by its name; the compiler ensures that none is missing. */
 const NAMES: Readonly<Record<keyof Reads, true>> = {
   placements: true,
   lockHeads: true,

@@ -1,6 +1,6 @@
 /**
- * Which parts of messages are calls or results of our own tools. A result without a name belongs to the nearest earlier call of the same id in
- * its conversation.
+ * Which parts of messages are calls or results of our own tools. A result without a name belongs to the nearest earlier call with the same
+ * id in its conversation.
  */
 import { POSITION_STEP } from "../model/message.ts";
 import { isRecallTool } from "../model/recall-tools.ts";
@@ -10,7 +10,7 @@ import { groupBy, readRows } from "./pages.ts";
 import type { Asking } from "./plan.ts";
 import type { Row } from "./tables.ts";
 
-/** A group holds at most as many messages that answer nothing between a call and its result, and about as many that answer something. */
+/** A group has at most this many messages that answer nothing between a call and its result, and about as many that answer something. */
 export const FARTHEST_CALL = 2 * MAX_INTERVENING_MESSAGES * POSITION_STEP;
 
 const PART_COLUMNS = ["message_id", "ordinal", "type", "tool_call_id", "tool_name"] as const;
@@ -18,7 +18,7 @@ const PART_COLUMNS = ["message_id", "ordinal", "type", "tool_call_id", "tool_nam
 type ToolPart = Pick<Row<"message_parts">, (typeof PART_COLUMNS)[number]>;
 type Placed = Pick<Row<"messages">, "message_id" | "conversation_id" | "position">;
 
-/** A call, and where its message stands. */
+/** A call, and the place of its message. */
 interface PlacedCall extends Placed, Pick<ToolPart, "tool_call_id" | "tool_name"> {}
 
 export function* planRecallParts(messageIds: readonly number[]): Asking<RecallParts[]> {
@@ -53,7 +53,7 @@ export interface FoundPart {
   readonly id: number;
   readonly ordinal: number;
   readonly name: string;
-  /** How many parts its message has, payloads left out. */
+  /** How many parts its message has, except payloads. */
   readonly parts: number;
 }
 

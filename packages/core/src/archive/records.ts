@@ -1,6 +1,6 @@
 /**
- * Changes that are not messages: re-labelling provisional ids, hiding and showing, boundaries. Each writes a record into the same
- * hash chain as the messages, so that `verify` can replay it.
+ * Changes that are not messages: relabelling provisional ids, hiding and showing, boundaries. Each writes a record into the same hash chain
+ * as the messages, so that `verify` can replay it.
  */
 import { HIDDEN } from "../model/message.ts";
 import type { HiddenReason, SessionRef } from "../model/message.ts";
@@ -17,7 +17,7 @@ import { flushIfLong, read, together } from "./plan.ts";
 import type { Plan } from "./plan.ts";
 import type { HeadRow, HideableMessage, NamedMessage } from "./reads.ts";
 
-/** Gives messages stored under provisional ids the host's own ids. Known new ids are left alone. */
+/** Gives messages stored under provisional ids the host's own ids. New ids that are already known are left alone. */
 export function* planRelabel(
   session: SessionRef,
   labels: readonly { readonly from: string; readonly to: string }[],
@@ -53,7 +53,7 @@ export function* planRelabel(
   return changes.done(changed);
 }
 
-/** What the ledger says of a further name. */
+/** The ledger record of an alias. */
 interface Relabel {
   readonly sessionId: string;
   readonly seq: number;
@@ -74,7 +74,7 @@ function addAlias(
   heads.of(conversation_id).takeRecord(changes, "relabel", record, now);
 }
 
-/** Each event gets a record of its own: what an archive proves of aliases it proves of these. */
+/** Each event gets a separate record: they are proven in the same way as aliases. */
 export function* planRelabelSession({ from, session, cursor, now }: RelabelSession): Plan<boolean> {
   const changes = new Changes();
   const { owner, id } = session;
@@ -108,12 +108,12 @@ export interface HideRequest {
   readonly session: SessionRef;
   readonly reason: HiddenReason;
   readonly eventIds: readonly string[];
-  /** `exactly`: these events, and no others of the session, are hidden for the reason; `add`: the others stay as they are. */
+  /** `exactly`: these events of the session, and no others, are hidden for the reason; `add`: the others stay as they are. */
   readonly mode: "exactly" | "add";
   readonly now: number;
 }
 
-/** Hides messages for a reason, or shows them again. An event is the same under each of its names. */
+/** Hides messages for a reason, or shows them again. An event is the same under each of its ids. */
 export function* planSetHidden({ session, reason, eventIds, mode, now }: HideRequest): Plan<number> {
   const changes = new Changes();
   const bit = HIDDEN[reason];
@@ -155,7 +155,7 @@ function recordHidden(
   }
 }
 
-/** Where a reset falls: what follows goes to a new conversation of the family, or stays behind a line in the same one. */
+/** Records a reset: what follows goes to a new conversation of the family, or stays in the same one after a boundary. */
 export function* planBoundary(request: BoundaryRequest): Plan<BoundaryResult> {
   const { session, eventId, reason, retainDepth, at } = request;
   const changes = new Changes();
@@ -190,7 +190,7 @@ export function* planBoundary(request: BoundaryRequest): Plan<BoundaryResult> {
 }
 
 /**
- * Closes the conversation a session is in. A key has one active conversation: where another session has closed this one before and gone on
+ * Closes a session's current conversation. A key has one active conversation: if another session has already closed this one and continued
  * in the next, only a reset begins a further one.
  */
 function close(

@@ -1,4 +1,4 @@
-/** The rows of a redacted message: what it is committed to, and what can be told about the values in the vault without the key. */
+/** The rows of a redacted message: its commitment, and what can be checked about its vault entries without the key. */
 import { commit, commitRedacted } from "../model/chain.ts";
 import type { PreparedRedaction } from "../store/redaction.ts";
 import type { Row } from "./tables.ts";
@@ -22,7 +22,7 @@ export function toRedaction(row: RedactionRow, values: readonly SealedValueRow[]
   };
 }
 
-/** What a stored message must be committed to, as far as that follows from what is stored. */
+/** The required commitment of a stored message, as far as it can be derived from what is stored. */
 export function commitStored(
   salt: Uint8Array,
   bytes: Uint8Array,
@@ -34,7 +34,7 @@ export function commitStored(
 
 const PLACEHOLDER = /^"?\[redacted:[\w-]+\]"?$/u;
 
-/** What is wrong with the entries of a message, as far as it can be told without the key; null when nothing is. */
+/** What is wrong with the vault entries of a message, as far as that can be checked without the key; null if nothing is. */
 export function checkValues(bytes: Uint8Array, { values }: PreparedRedaction): string | null {
   for (const [index, { ordinal, at, length }] of values.entries()) {
     if (ordinal !== index) return `its sealed value ${index} is gone`;

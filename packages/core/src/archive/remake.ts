@@ -1,9 +1,8 @@
 /**
- * Replacing summaries that tell something old. What replaces them is made from below and waits, stored as prepared, until an epoch begins:
- * a context shows its summaries and the ids of what those were made from, and the front of a running context keeps its bytes. What it is
- * to replace something is said in `replace.ts`.
+ * Replaces stale summaries. The replacements are made from below and wait, stored as prepared, until an epoch begins: a context shows its
+ * summaries and the ids of their sources, and the front of a running context keeps its bytes. `replace.ts` defines what a replacement is.
  *
- * Invariant: what waits for a stale summary is in force itself, and has its span and its counts.
+ * Invariant: a waiting replacement is itself in force, with the span and the counts of the stale summary.
  */
 import type { PublishResult, SummaryReplacement } from "../store/folding.ts";
 import { Changes } from "./changes.ts";
@@ -17,7 +16,7 @@ import { addSummary, describeSummary, isSameSpan, nameSources } from "./summary.
 
 type Stale = Pick<SummarySpan, "depth" | "messages" | "start_pos" | "start_seq" | "end_pos" | "end_seq">;
 
-/** What waits to replace a stale summary. */
+/** The waiting replacement of a stale summary. */
 const findWaiting = (stale: Stale, ahead: readonly SummarySpan[]): SummarySpan | undefined =>
   ahead.find(
     (span) =>
@@ -27,7 +26,7 @@ const findWaiting = (stale: Stale, ahead: readonly SummarySpan[]): SummarySpan |
       isSameSpan(span, stale),
   );
 
-/** The sources of a summary with what waits to replace a stale one in its place. */
+/** The sources of a summary, with stale ones exchanged for their waiting replacements. */
 const withWaiting = (rows: readonly RunRow[], ahead: readonly SummarySpan[]): RunRow[] =>
   rows.map((row) => {
     if (row.stale !== 1 || row.end_seq === null) return row;
@@ -37,7 +36,7 @@ const withWaiting = (rows: readonly RunRow[], ahead: readonly SummarySpan[]): Ru
     return { ...row, summary_id, tokens, earliest_at, latest_at, stale };
   });
 
-/** The finest stale summary that nothing waits to replace and whose sources are not stale, with those. */
+/** The finest stale summary without a waiting replacement whose sources are not stale, with those. */
 export function* planNextStale(
   conversationId: number,
 ): Asking<{ readonly summaryId: string; readonly sources: readonly RunRow[] } | null> {
@@ -52,7 +51,7 @@ export function* planNextStale(
   return null;
 }
 
-/** Stores what a stale summary is to be replaced by when an epoch begins. */
+/** Stores the replacement of a stale summary for the next epoch. */
 export function* planStoreRemade(
   { oldId, summary, sourceKeys }: SummaryReplacement,
   now: number,
@@ -84,7 +83,7 @@ interface Swap {
   readonly next: SummarySpan;
 }
 
-/** Puts in force what waits for summaries of the cover. How many of those there were. */
+/** Puts the waiting replacements for summaries of the cover in force. Returns how many of those there were. */
 export function* planSwapRemade({
   conversationId,
   now,
@@ -126,7 +125,7 @@ function* isStillMadeOf({ old, next }: Swap, ahead: readonly SummarySpan[]): Ask
   return isMadeOf(links, withWaiting(rows, ahead));
 }
 
-/** What new summaries bring along below them takes its place too. Everything that is in force from now on. */
+/** Sources of the new summaries that are themselves replacements are put in force too. Returns everything in force from now on. */
 function* swapBelow(changes: Changes, head: Head, swaps: readonly Swap[]): Asking<ReadonlySet<string>> {
   const inForce = new Set<string>();
   let level = swaps.map(({ old, next }) => ({ oldId: old.summary_id, nextId: next.summary_id }));
@@ -142,7 +141,7 @@ function* swapBelow(changes: Changes, head: Head, swaps: readonly Swap[]): Askin
   return inForce;
 }
 
-/** The sources of two summaries, place by place, where one has replaced the other. */
+/** The sources of two summaries, pairwise, where one has replaced the other. */
 function pairSources(
   old: readonly SourceLink[],
   next: readonly SourceLink[],
@@ -153,6 +152,6 @@ function pairSources(
   });
 }
 
-/** Whatever was made from the old text ahead of need tells the same old thing. */
+/** Anything made ahead from the old text is just as stale. */
 const isOver = (span: SummarySpan, old: SummarySpan): boolean =>
   span.start_pos <= old.end_pos && span.end_pos >= old.start_pos;

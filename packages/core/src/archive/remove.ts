@@ -1,9 +1,9 @@
 /**
- * Removes whole conversations, with everything that belongs to them and nothing else. Which ones may go is decided above the store, from
- * {@link planReadTies}; the plan only checks that nothing has changed since.
+ * Removes whole conversations, with everything that belongs to them and nothing else. Code above the store decides which ones, from {@link
+ * planReadTies}; the plan only checks that nothing has changed since.
  *
- * Invariants: rows go before those they refer to, but for versions of one message, which refer to each other. What the index holds of a row
- * is removed before the row. Files are removed after the commit, so a crash leaves at most files that no message names.
+ * Invariants: rows are deleted before those they refer to, except for versions of one message, which refer to each other. Index entries of
+ * a row are removed before the row. Files are removed after the commit, so a crash leaves at most unreferenced files.
  */
 import type { ConversationTies, RemovedCounts } from "../store/repair.ts";
 import { Changes } from "./changes.ts";
@@ -26,7 +26,7 @@ const OF_SUMMARIES = ["summary_messages", "summary_parents"] as const;
 const OF_CONVERSATIONS = ["context_items", "fork_items", "compaction_debt", "cache_usage", "ledger"] as const;
 const OF_SESSIONS = ["placements", "sessions"] as const;
 
-/** Every table that refers to what is removed. */
+/** Every table that refers to removed rows. */
 export const EMPTIED_TABLES: readonly TableName[] = [
   ...OF_MESSAGES,
   ...OF_SUMMARIES,
@@ -57,7 +57,7 @@ interface Found {
   readonly sessions: ReadonlySet<number>;
 }
 
-/** Conversations in the order of their ids, what else in the archive depends on each, and all their sessions. */
+/** Conversations ordered by id, what else in the archive depends on each, and all their sessions. */
 function* look(keys: readonly number[]): Asking<Found> {
   const order = ["conversation_id"] as const;
   const rows = yield* readRows("conversations", FACTS, { column: "conversation_id", keys, order });
@@ -86,7 +86,7 @@ export function* planReadTies(conversationIds: readonly number[]): Asking<Conver
   return (yield* look(conversationIds)).ties;
 }
 
-/** The sessions whose messages a conversation takes, or has. */
+/** The sessions placed in a conversation, or with messages in it. */
 function* lookThrough(conversation_id: number): Asking<{ sessions: ReadonlySet<number>; forgotten: number }> {
   const placed = yield* readRows("placements", ["conversation_id", "session_ref"], {
     column: "conversation_id",
@@ -134,11 +134,11 @@ const inOrder = (ids: ReadonlySet<number>): number[] => [...ids].sort((a, b) => 
 
 export interface Removal {
   readonly counts: RemovedCounts;
-  /** Large files that nothing names any more once this is committed. */
+  /** Large files that are unreferenced once this is committed. */
   readonly blobs: readonly string[];
 }
 
-/** Null, and nothing happens, if the conversations are not what the caller saw. */
+/** Null, without any change, if the conversations are not what the caller saw. */
 export function* planRemoveConversations(expected: readonly ConversationTies[]): Plan<Removal | null> {
   const changes = new Changes();
   const ids = expected.map(({ conversationId }) => conversationId);
@@ -150,7 +150,7 @@ export function* planRemoveConversations(expected: readonly ConversationTies[]):
   const blobs: string[] = [];
   for (const conversation_id of ids) blobs.push(...(yield* removeMessages(changes, conversation_id)));
   for (const session_ref of sessions) for (const table of OF_SESSIONS) changes.delete(table, { session_ref });
-  // A fork has a higher number than what it left.
+  // A fork has a higher number than its parent.
   for (const conversation_id of ids.toReversed()) {
     changes.divide();
     changes.delete("conversations", { conversation_id });
@@ -164,7 +164,7 @@ export function* planRemoveConversations(expected: readonly ConversationTies[]):
   return changes.done({ counts, blobs });
 }
 
-/** What a conversation has but for its messages and their files. */
+/** Everything of a conversation except its messages and their files. */
 function* removeOwn(changes: Changes, conversation_id: number): Asking<void> {
   const where = { conversation_id };
   const by = { column: "conversation_id", keys: [conversation_id] } as const;
@@ -180,7 +180,7 @@ function* removeOwn(changes: Changes, conversation_id: number): Asking<void> {
   yield* removeSummaries(changes, ids);
 }
 
-/** What sessions call their messages, and which turns they committed. */
+/** The event ids of sessions, and the turns they committed. */
 function* removeNames(changes: Changes, sessions: readonly number[]): Asking<void> {
   for (const session_ref of sessions) changes.delete("event_ids", { session_ref });
   const turns = yield* readRows("turns", ["session_ref", "advancement_key"], {
@@ -191,7 +191,7 @@ function* removeNames(changes: Changes, sessions: readonly number[]): Asking<voi
   yield* flush(changes);
 }
 
-/** The blobs of its large files. */
+/** Returns the blobs of its large files. */
 function* removeMessages(changes: Changes, conversation_id: number): Asking<string[]> {
   const pages = new Pages("messages", {
     columns: ["seq", "message_id"],
@@ -219,7 +219,7 @@ function* removeMessages(changes: Changes, conversation_id: number): Asking<stri
   return blobs;
 }
 
-/** Removes summaries that nothing else uses, with what the index holds of them. */
+/** Removes summaries that nothing else uses, with their index entries. */
 export function* removeSummaries(changes: Changes, ids: readonly string[]): Asking<void> {
   for (const summaryId of ids) changes.index.push({ kind: "remove-summary", summaryId });
   for (const summary_id of ids) {

@@ -1,8 +1,8 @@
 /**
- * One summary in the place of another, wherever that stands: in the cover or below another summary.
+ * Replaces one summary by another, wherever it is: in the cover or below another summary.
  *
- * Invariant: a replacement has the span and the counts of what it replaces, and its sources or what replaces those; the old one is retired
- * and can still be opened. What was made from something stale is stale itself.
+ * Invariant: a replacement has the span and the counts of what it replaces, and its sources or their replacements; the old one is retired
+ * and can still be opened. A summary made from something stale is itself stale.
  */
 import { must } from "../model/errors.ts";
 import { HIDDEN } from "../model/message.ts";
@@ -63,7 +63,7 @@ export function* planReplaceSummary(replacement: SummaryReplacement, now: number
   return changes.done({ kind: "published", summaryId, tokensBefore: old.tokens, tokensAfter: tokens });
 }
 
-/** The new summary stands wherever the old one stood, and the old one is retired. */
+/** Puts the new summary where the old one was, and retires the old one. */
 export function* putInstead(
   changes: Changes,
   head: Head,
@@ -86,14 +86,14 @@ export function* putInstead(
   const item = yield* findItem(old);
   if (item) takePlace(changes, head, oldId, row, item);
   else putInForce(changes, head, oldId, row.summary_id);
-  // A text that was made ahead for the same place is not wanted any more.
+  // A text that was made ahead for the same place is no longer needed.
   for (const span of ahead)
     if (span.state === "prepared" && isSameSpan(span, old))
       changes.update("summaries", { summary_id: span.summary_id }, { state: "retired" });
   head.noteSummary(item !== null);
 }
 
-/** The item of a summary that stands in the cover itself. */
+/** The item of a summary that is itself in the cover. */
 export function* findItem({
   conversation_id,
   summary_id,
@@ -105,13 +105,13 @@ export function* findItem({
   return item?.summary_id === summary_id ? item : null;
 }
 
-/** A stored summary is in force from now on, and the old one is not. */
+/** Puts a stored summary in force instead of the old one. */
 export function putInForce(writer: RowWriter, head: Head, oldId: string, summary_id: string): void {
   writer.update("summaries", { summary_id }, { state: "cover", published_seq: head.seq });
   writer.update("summaries", { summary_id: oldId }, { state: "retired" });
 }
 
-/** The same, where the old one stands in the cover itself, as this item. */
+/** The same, if the old one is itself in the cover, as this item. */
 export function takePlace(
   writer: RowWriter,
   head: Head,

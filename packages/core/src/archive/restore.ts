@@ -1,4 +1,4 @@
-/** Puts a stored message together again: its body, with each payload put back from its file. */
+/** Rebuilds a stored message: its body, with each payload put back from its file. */
 import { EngineError } from "../model/errors.ts";
 import { decodeBody } from "../store/body.ts";
 import type { CutPayload } from "../store/rows.ts";
@@ -19,7 +19,7 @@ export interface CutPart extends Pick<Row<"message_parts">, "at" | "length" | "e
   > | null;
 }
 
-/** What a payload says of its file; null for other parts, and where the file is not known. */
+/** The columns of a payload's file; null for other parts, and if the file is unknown. */
 interface FileColumns {
   readonly storage_path: string | null;
   readonly file_name: string | null;
@@ -47,7 +47,7 @@ function toFile({
   return isKnown ? { storage_path, file_name, mime_type, byte_size, exploration_summary } : null;
 }
 
-/** The bytes handed in. `contents` has what the file of each payload holds, or null. */
+/** The arrival bytes. `contents` has the content of each payload's file, or null. */
 export function putTogether(
   message: StoredBody,
   payloads: readonly CutPart[],
@@ -69,7 +69,7 @@ export function putTogether(
   return spliceRanges(body, splices);
 }
 
-/** The same, with what its files hold now. */
+/** The same, with the current content of its files. */
 export function* restoreWhole({
   message,
   payloads,
@@ -83,7 +83,7 @@ export function* restoreWhole({
   return putTogether(message, payloads, contents);
 }
 
-/** What the references of a message say about what was cut out. */
+/** What the references of a message say about its cut payloads. */
 export const toCutPayloads = (payloads: readonly CutPart[]): CutPayload[] =>
   payloads.flatMap(({ at, length, file }) =>
     file === null

@@ -1,7 +1,8 @@
 /**
- * Seals: one hash for each session, conversation, summary and redacted message over rows that neither the chain nor a derivation proves: who
- * owns a session, when a conversation was archived and where it comes from, which session is placed where, boundaries, what a summary spans
- * and was made from, and the vault. An adapter seals what a transaction changes before it commits; an edit by any other program leaves a seal that does not match.
+ * Seals: one hash for each session, conversation, summary and redacted message over rows that neither the chain nor a derivation proves:
+ * who owns a session, when a conversation was archived and where it comes from, which session is placed where, boundaries, the span and
+ * sources of a summary, and the vault. An adapter seals what a transaction changes before it commits; an edit by any other program leaves a
+ * seal that does not match.
  */
 import { hash } from "node:crypto";
 import { ORIGIN_FIELDS } from "../model/origin.ts";
@@ -13,15 +14,15 @@ export type SealKind = "session" | "conversation" | "summary" | "redaction";
 /** Rows of a table that belong to a seal. */
 export interface SealedTable {
   readonly table: TableName;
-  /** The column that says to which. */
+  /** The column that says which seal. */
   readonly id: string;
-  /** What is sealed, in the order in which it is hashed. */
+  /** The sealed columns, in hashing order. */
   readonly columns: readonly string[];
-  /** How many of them, at the end, came after the first seals: while all of them are null, a row is sealed as it was before. */
+  /** How many of them, at the end, were added after the first seals: while all of them are null, a row is sealed as before. */
   readonly added?: number;
   /** Columns that give the order of the rows of one seal. */
   readonly order: readonly string[];
-  /** Set where other columns of the row change all the time. */
+  /** Set if other columns of the row change all the time. */
   readonly isPartial?: boolean;
 }
 
@@ -118,7 +119,7 @@ export const SEALED: Readonly<Record<SealKind, readonly [SealedTable, ...SealedT
       order: ["ordinal"],
     },
   ],
-  // With the key the values themselves are proven; the seal shows an edit to those without it.
+  // With the key the values themselves are proven; without it the seal reveals an edit.
   redaction: [
     {
       table: "redactions",
@@ -151,7 +152,7 @@ export const hashSeal = (kind: SealKind, facts: readonly (readonly SealedRow[])[
     "buffer",
   );
 
-/** An upgrade that adds columns must not seal anew: it would take an edit from before it for the truth. */
+/** An upgrade that adds columns must not seal rows again: it would accept an earlier edit as genuine. */
 const dropUnset = (row: SealedRow, added: number): SealedRow =>
   added > 0 && row.slice(-added).every((value) => value === null) ? row.slice(0, -added) : row;
 

@@ -1,4 +1,7 @@
-/** Numbers for people: what a conversation holds, and what the bytes of an archive are used for. Every adapter counts rows; this says what they mean. */
+/**
+ * Numbers for people: what a conversation contains, and what the bytes of an archive are used for. Adapters count rows; this file
+ * interprets them.
+ */
 import type { MessageCounts, StorageShares } from "../store/rows.ts";
 import { countReasons } from "./nouns.ts";
 
@@ -8,7 +11,7 @@ export function toCounts(counted: {
   readonly rows: number;
   readonly revisions: number;
   readonly shownMessages: number;
-  /** How many are hidden for each set of reasons, revisions left out. */
+  /** How many are hidden for each set of reasons, without revisions. */
   readonly hidden: readonly { readonly hidden: number; readonly n: number }[];
 }): MessageCounts {
   const { conversationId, revisions, shownMessages } = counted;
@@ -25,7 +28,7 @@ export function toCounts(counted: {
   };
 }
 
-/** Bytes of the database by what its tables and indexes hold. */
+/** Bytes of the database by the contents of its tables and indexes. */
 export type StorageKinds = Record<"messages" | "summaries" | "indexes" | "other", number>;
 
 export function shareStorage({
@@ -36,7 +39,7 @@ export function shareStorage({
 }: {
   readonly handedIn: number;
   readonly kinds: Readonly<StorageKinds>;
-  /** Bytes of the texts of summaries, by their kind: they divide the bytes of the table. */
+  /** Bytes of the texts of summaries, by kind: they divide the bytes of the table. */
   readonly texts: readonly { readonly kind: string; readonly bytes: number }[];
   readonly largeFiles: number;
 }): StorageShares {

@@ -1,5 +1,5 @@
 /**
- * What the row of a summary says, worked out from the rows it is made of. Folding, remaking and forgetting all come through here.
+ * The row of a summary, derived from the rows it is made of. Folding, remaking and forgetting all use this.
  *
  * Invariant: the hash binds everything about a summary that never changes; the links to its sources are numbered from 0 without a gap.
  */
@@ -16,7 +16,7 @@ export type SummaryRequest = Pick<
   "conversationId" | "summary" | "state" | "isRoot" | "seenRevision" | "now"
 > & { readonly isStale?: boolean };
 
-/** What of a conversation's head the row of a summary depends on. */
+/** What the row of a summary needs of a conversation's head. */
 interface HeadFacts {
   readonly seq: number;
   readonly epochSeq: number;
@@ -41,7 +41,7 @@ export function hashSummary(row: BoundFacts): Buffer {
   const { summary_id, conversation_id, kind, depth, content, tokens, model, level, created_at, previous_id } =
     row;
   const bound = [summary_id, conversation_id, kind, depth, content, tokens, model, level, created_at];
-  // What has none is bound as it was before a previous context was kept.
+  // Without a previous context, the hash is as it was before those were stored.
   return hash("sha256", JSON.stringify(previous_id === null ? bound : [...bound, previous_id]), "buffer");
 }
 
@@ -114,7 +114,7 @@ function chooseTimed(rows: readonly RunRow[]): readonly RunRow[] {
   return dated.length > 0 ? dated : rows;
 }
 
-/** Everything the row of a summary says that comes from elsewhere, but for its sources. */
+/** Everything in the row of a summary that comes from elsewhere, except its sources. */
 export interface MovedSummaryFacts extends Omit<MovedSummary, "sources"> {
   readonly conversationId: number;
 }
@@ -152,7 +152,7 @@ export function describeMoved(facts: MovedSummaryFacts): Row<"summaries"> {
   };
 }
 
-/** Sources in order: messages by their number in this archive, summaries by their id. */
+/** Sources in order: messages by their local number, summaries by their id. */
 export function addSummary(
   changes: Changes,
   row: Row<"summaries">,

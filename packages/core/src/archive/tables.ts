@@ -1,9 +1,9 @@
 /**
- * Every table of the archive, declared once: its columns, their types, and its key. The types of rows and keys follow from it, and so does
- * every INSERT, UPDATE and DELETE of a change set, in whatever database.
+ * Every table of the archive, declared once: its columns, their types, and its key. The types of rows and keys are derived from it, and so
+ * is every INSERT, UPDATE and DELETE of a change set, in any database.
  *
- * Invariants: a table stands behind those it refers to, so that rows can be inserted in this order and deleted in the other. What the
- * migrations of an adapter make is what is declared here; a test compares the two.
+ * Invariants: a table comes after those it refers to, so that rows can be inserted in this order and deleted in reverse. The migrations of
+ * an adapter make exactly what is declared here; a test compares the two.
  */
 
 import type { ForkItem } from "../store/forks.ts";
@@ -16,7 +16,7 @@ type ColumnType = "integer" | "real" | "text" | "blob" | "any";
 export interface Column<T extends Value = Value> {
   readonly type: ColumnType;
   readonly isNullable: boolean;
-  /** Never set: it carries the type of the values. */
+  /** Never set: it only has the type of the values. */
   readonly value?: T;
 }
 
@@ -33,7 +33,7 @@ const maybe = <T extends Value>({ type }: Column<T>): Column<T | null> => ({ typ
 type Columns = Readonly<Record<string, Column>>;
 
 interface Table<C extends Columns, K extends keyof C & string> {
-  /** What names a row; a delete may give the front of it. */
+  /** The primary key; a delete may give a prefix of it. */
   readonly key: readonly K[];
   readonly columns: C;
 }
@@ -305,7 +305,7 @@ export const tables = {
     lease_holder: maybe(text),
     lease_until: maybe(integer),
   }),
-  // Its number orders the vectors of a space; what names one is its message and its space.
+  // Its number orders the vectors of a space; its key is its message and its space.
   message_vectors: table(["message_id", "space_id"], {
     vector_id: integer,
     space_id: integer,
@@ -326,7 +326,7 @@ export type Row<T extends TableName> = {
   -readonly [C in keyof Tables[T]["columns"]]: ValueOf<Tables[T]["columns"][C]>;
 };
 
-/** What names a row of a table. */
+/** The key of a row. */
 export type Key<T extends TableName> = Pick<Row<T>, Tables[T]["key"][number] & keyof Row<T>>;
 
 /** In the order in which rows can be inserted. */

@@ -1,8 +1,8 @@
 /**
- * Copying a conversation, with its messages, parts, large files and summaries, in front of another one. Everything copied is new there:
- * own ids, own links in the chain, own files; text and proof of each message are those of the original.
+ * Copies a conversation, with its messages, parts, large files and summaries, in front of another one. Every copy is new there: own ids,
+ * own links in the chain, own files; text and proof of each message are those of the original.
  *
- * Invariant: what was forgotten has nothing to copy; a summary of which nothing is left is not copied either.
+ * Invariant: forgotten messages have nothing to copy; a summary of which nothing is left is not copied either.
  */
 import { hash } from "node:crypto";
 import { extname } from "node:path";
@@ -28,11 +28,11 @@ import type { Row } from "./tables.ts";
 import { readWhole } from "./verify-messages.ts";
 import type { WholeMessage } from "./verify-messages.ts";
 
-/** What is to be copied, and where it goes. */
+/** What to copy, and where. */
 interface Job {
   readonly owner: string;
   readonly sessionId: string;
-  /** The session that wrote last in the target; copying is not writing. */
+  /** The session that last wrote to the target; copying is not writing. */
   readonly targetSessionId: string;
   /** Positions in the target, by the id of the first message in the source. */
   readonly positions: ReadonlyMap<number, number>;
@@ -80,7 +80,7 @@ function* look({ from, to }: TransplantRequest): Asking<Job> {
   return { owner, sessionId, targetSessionId, positions, report };
 }
 
-/** The messages of a conversation by a hash of what arrived. */
+/** The messages of a conversation by a hash of their arrival. */
 function* hashMessages(conversationId: number): Asking<Map<string, number>> {
   const hashes = new Map<string, number>();
   for (let after = 0, page; (page = yield* read.arrivals(conversationId, after)).length > 0;) {
@@ -93,7 +93,7 @@ function* hashMessages(conversationId: number): Asking<Map<string, number>> {
 
 const isKept = ({ forgotten_at }: { readonly forgotten_at: number | null }): boolean => forgotten_at === null;
 
-/** Evenly before everything in the target. */
+/** Evenly spaced before everything in the target. */
 function* findPositions(
   from: number,
   to: number,
@@ -135,13 +135,13 @@ export function* planTransplant(request: TransplantRequest, derive: Derive): Pla
   return changes.done({ ...job.report, summaryIds });
 }
 
-/** Something copied and where it stands now. */
+/** A copy and its new place. */
 interface Placed {
   readonly startPosition: number;
   readonly startSeq: number;
   readonly endPosition: number;
   readonly endSeq: number;
-  /** How many shown messages it stands for. */
+  /** How many shown messages it represents. */
   readonly messages: number;
 }
 
@@ -188,7 +188,7 @@ class Copy {
     this.#derive = derive;
   }
 
-  /** A page at a time, handed over before the next is read: bodies are large. */
+  /** One page at a time, flushed before the next is read: bodies are large. */
   *copyMessages(): Asking<void> {
     let document: IndexWork | null = null;
     for (let after = 0, page; (page = yield* read.arrivals(this.#request.from, after)).length > 0;) {
@@ -211,7 +211,7 @@ class Copy {
     const first =
       message.revises === null ? null : must(this.#messages.get(message.revises), "the first version");
     const position = first?.startPosition ?? must(this.#job.positions.get(message.message_id), "a place");
-    // What hides a message now is all that is known of it here; a revision is hidden through its first version.
+    // Only its current reasons for being hidden are known here; a revision is hidden through its first version.
     const hidden = first === null ? message.hidden_now : message.hidden;
     const event_id = formatMessageId(message.revises ?? message.message_id);
     const { sessionId, targetSessionId } = this.#job;
@@ -223,7 +223,7 @@ class Copy {
     const bytes = yield* restoreWhole(whole);
     const cuts = yield* this.#copyParts(whole, message_id);
     const derived = this.#derive(bytes, cuts);
-    // A file that was there before is told of in the words of its own row, here too.
+    // A file that already existed is described by its own row, here too.
     const tokens = cuts.length > 0 ? derived.tokens : message.tokens;
     this.#changes.insert("messages", {
       message_id,
@@ -306,7 +306,7 @@ class Copy {
     return row;
   }
 
-  /** What a copy is called, known before it is made: what comes before may be made later. */
+  /** The id of a copy, known before it is made: its previous context may be made later. */
   #nameCopy(summaryId: string): string {
     const { from, to, now } = this.#request;
     return `sum_${hash("sha256", JSON.stringify([from, to, now, summaryId])).slice(0, 16)}`;
@@ -358,7 +358,7 @@ class Copy {
       is_root: 0,
       made_at_seq: this.#head.seq,
       created_at: this.#request.now,
-      // It takes its place here now; when it did so where it was copied from is counted in another conversation's numbers.
+      // It is published here now; in the original it was published at a seq of another conversation.
       published_seq: this.#head.seq,
       previous_id:
         row.previous_id !== null && all.has(row.previous_id) ? this.#nameCopy(row.previous_id) : null,
@@ -398,7 +398,7 @@ class Copy {
       summary_id: summary?.summaryId ?? null,
       tokens,
       messages,
-      // A summary that lost what was finer is finer itself.
+      // A summary that lost finer sources is itself finer.
       depth: summary?.depth ?? row.depth,
       hidden,
     });

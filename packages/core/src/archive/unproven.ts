@@ -1,6 +1,6 @@
 /**
- * What `verify` does not prove, and why: nothing here can lose a message, change one, or change what one belongs to. A test edits every column of
- * every table and fails for one that `verify` does not notice and that is not in this list. `docs/storage.md` prints it.
+ * What `verify` does not prove, and why: nothing here can lose a message, change one, or change what one belongs to. A test edits every
+ * column of every table and fails for one that `verify` does not notice and that is not in this list. `docs/storage.md` prints it.
  */
 
 /** By table: the columns, or `*` for all of them. */

@@ -1,4 +1,4 @@
-/** What is written about sealed values: who had which opened is in the chain, and a new key replaces what the old one sealed. */
+/** Records about sealed values: the chain has who opened which, and a new key replaces what the old one sealed. */
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
 import type { SealedValue } from "../store/redaction.ts";
@@ -33,7 +33,7 @@ export function* planReplaceSealed(messageId: number, values: readonly SealedVal
     read.count("redactions", { message_id }),
     read.count("sealed_values", { message_id }),
   );
-  // It may have been forgotten, or re-encrypted by somebody else, while the values were open.
+  // It may have been forgotten, or re-encrypted by another process, while the values were open.
   if (redactions === 0 || sealed !== values.length) return changes.done(null);
   changes.delete("sealed_values", { message_id });
   addSealedValues(changes, messageId, values);

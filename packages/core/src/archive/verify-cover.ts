@@ -1,6 +1,6 @@
 /**
- * Checks the cover of one conversation: its items, in order, stand for every first message exactly once, directly or through the
- * one summary it lies under, and the counters say what was counted. Both sides are walked in step, page by page.
+ * Checks the cover of one conversation: its items, in order, represent every first message exactly once, directly or through the one
+ * summary above it, and the counters match. Both sides are walked in step, page by page.
  */
 import { formatMessageId } from "../model/ids.ts";
 import { groupBy, PAGE_ROWS, Pages } from "./pages.ts";
@@ -113,7 +113,7 @@ class CoverCheck {
   }
 }
 
-/** The first versions of a conversation in order, of which one page is in memory. */
+/** The first versions of a conversation in order, one page in memory. */
 class FirstVersions {
   readonly #conversationId: number;
   #page: readonly FirstVersion[] = [];
@@ -141,7 +141,7 @@ class FirstVersions {
   }
 }
 
-/** Hidden now is what hid the message on arrival, and what the ledger says since. */
+/** A message's current state must be what hid it on arrival, plus the later changes in the ledger. */
 function checkHidden(message: FirstVersion, changes: HiddenChanges, problems: Problems): void {
   let hidden = message.hidden;
   for (const change of changes.get(message.seq) ?? [])
@@ -207,7 +207,7 @@ function checkColumns(
       problems.add("cover", name, `the item of ${name} has ${column} ${item[column]}, expected ${value}`);
 }
 
-/** Messages below a summary, oldest first, however deep: level by level, each with one question. */
+/** Messages below a summary, oldest first, at any depth: level by level, each with one question. */
 function* listLeaves(summaryId: string): Asking<number[]> {
   const seen = new Set<string>();
   let line: (number | string)[] = [summaryId];

@@ -1,6 +1,6 @@
 /**
- * Checks every summary: its text is what was stored, its counts and spans follow from its sources, and its sources exist. Walks one
- * summary at a time over its direct sources only; that each of those is right is checked at its own turn.
+ * Checks every summary: its text is what was stored, its counts and spans match its sources, and its sources exist. Each summary is checked
+ * against its direct sources only; those are checked in turn.
  */
 import { equalBytes } from "./equal-bytes.ts";
 import { groupBy, Pages } from "./pages.ts";
@@ -11,7 +11,7 @@ import { hashSummary, total } from "./summary.ts";
 import type { Row } from "./tables.ts";
 import type { Problems } from "./verify-problems.ts";
 
-/** A summary comes with its text and its sources, a dozen or two. */
+/** Each summary comes with its text and its sources, a dozen or two. */
 const PAGE_SUMMARIES = 64;
 
 const COLUMNS = [
@@ -44,7 +44,7 @@ type CheckedSummary = Pick<Row<"summaries">, (typeof COLUMNS)[number]>;
 export function* checkGraph(problems: Problems, conversationId?: number): Asking<void> {
   const pages = new Pages("summaries", {
     columns: COLUMNS,
-    // An order that has an index: otherwise each page would sort all that are left.
+    // An order that has an index: otherwise each page would sort all the rest.
     ...(conversationId === undefined
       ? { order: ["summary_id"] as const }
       : { order: INDEXED_ORDER, where: { conversation_id: conversationId } }),
@@ -76,7 +76,7 @@ function checkSummary(
   const id = summary.summary_id;
   if (!equalBytes(hashSummary(summary), summary.hash))
     problems.add("altered", id, `${id} is not what was stored: its hash does not match`);
-  // One that is missing is seen by the hash, or still to come.
+  // If it is missing, the hash shows it, or it is still to come.
   if (previous && !isBefore(previous, summary)) {
     problems.add(
       "graph",
@@ -88,7 +88,7 @@ function checkSummary(
     problems.add("graph", id, `${id} leads to no message`);
     return;
   }
-  // Below a summary that is no longer used, messages are hidden, shown and added; only its text stays as it was.
+  // Below an unused summary, messages are hidden, shown and added; only its text stays as it was.
   const isUnused = summary.state === "retired" || (summary.stale === 1 && summary.state !== "cover");
   const derived = deriveFromSources(sources);
   for (const column of isUnused ? ALWAYS_DERIVED : DERIVED)

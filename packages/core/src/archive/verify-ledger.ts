@@ -1,6 +1,6 @@
 /**
- * Replays the ledger of one conversation: each record continues the chain, and the rows it tells of are there. Records are read page by page,
- * each page with what its records have to be compared with.
+ * Replays the ledger of one conversation: each record continues the chain, and its rows exist. Records are read page by page, each page
+ * with what its records are compared with.
  */
 import { chainRecord } from "../model/chain.ts";
 import { HIDDEN } from "../model/message.ts";
@@ -21,7 +21,7 @@ const COLUMNS = ["seq", "kind", "body", "at", "chain"] as const;
 
 type LedgerRow = Pick<Row<"ledger">, (typeof COLUMNS)[number]>;
 
-/** The facts of a record, of whichever kind it is. */
+/** The fields of a record, of any kind. */
 interface RecordBody {
   readonly seqs: readonly number[];
   readonly files: readonly string[];
@@ -41,7 +41,7 @@ interface RecordBody {
   readonly itemsHash: string;
 }
 
-/** What the ledger says was forgotten: messages with the time, and files with the seq of the last record that names them. */
+/** What was forgotten according to the ledger: messages with the time, and files with the seq of the last record that names them. */
 export interface Forgotten {
   readonly messages: ReadonlyMap<number, number>;
   readonly files: ReadonlyMap<string, number>;
@@ -55,13 +55,13 @@ export type Identified = Pick<
 /** Rows that the ledger accounts for. */
 export interface Recorded {
   aliases: number;
-  /** Names that forks give to messages of their parents. */
+  /** Aliases that forks give to messages of their parents. */
   forkNames: number;
   boundaries: number;
   files: number;
 }
 
-/** Before the messages: a message is compared with records that come after it. */
+/** Read before the messages: a message is compared with later records. */
 export function* readForgotten(conversationId: number): Asking<Forgotten> {
   const messages = new Map<number, number>();
   const files = new Map<string, number>();
@@ -92,7 +92,7 @@ interface Compared {
   readonly boundaries: ReadonlyMap<string, Row<"boundaries">>;
 }
 
-/** As a database keeps the names; a record has them as they were given. A damaged one may have none. */
+/** Names as a database stores them; a record has them as they were given. A damaged one may have none. */
 const nameBoth = ({ sessionId, eventId }: EventName): string =>
   JSON.stringify([nameEvent(String(sessionId)), nameEvent(String(eventId))]);
 
@@ -133,7 +133,7 @@ export class LedgerReplay {
     const id = this.#conversation.conversation_id;
     const bodies = (kind: string): RecordBody[] =>
       this.#page.flatMap(({ record, body }) => (record.kind === kind && body !== null ? [body] : []));
-    // A damaged record may lack what it is looked up by; it then compares with nothing.
+    // A damaged record may lack its lookup key; it is then compared with nothing.
     const fileIds = bodies("file").flatMap(({ fileId }) => (typeof fileId === "string" ? [fileId] : []));
     const names = bodies("relabel").flatMap(({ sessionId, to: eventId }) =>
       typeof sessionId === "string" && typeof eventId === "string" ? [{ sessionId, eventId }] : [],
@@ -150,7 +150,7 @@ export class LedgerReplay {
     };
   }
 
-  /** Checks the next record and goes on to the one after it. */
+  /** Checks the next record and advances. */
   *take(previous: Uint8Array): Asking<void> {
     const next = this.#page[this.#at++];
     if (next === undefined) return;
@@ -253,11 +253,11 @@ function* listBoundaries(conversationId: number): Asking<[string, Row<"boundarie
   return found;
 }
 
-/** Compares a fork with the record that made it. Returns how many names it gave, so that they can be counted against the table. */
+/** Compares a fork with the record that made it. Returns how many aliases it gave, so that they can be counted against the table. */
 function* checkFork(conversation: Identified, body: Partial<RecordBody>, problems: Problems): Asking<number> {
   const { conversation_id: id, owner } = conversation;
   const name = `conversation ${id}`;
-  // A fork that was brought over from another archive keeps its record and has no parent here.
+  // A fork that was imported from another archive keeps its record and has no parent here.
   if (conversation.parent_id === null) return 0;
   if (
     conversation.parent_id !== body.parentId ||
@@ -302,7 +302,7 @@ function* listForkItems(conversationId: number): Asking<Row<"fork_items">[]> {
   return found;
 }
 
-/** A damaged record may hold anything. */
+/** A damaged record may contain anything. */
 const listOf = <T>(value: readonly T[] | undefined): readonly T[] => (Array.isArray(value) ? value : []);
 
 function parseBody(text: string): RecordBody | null {

@@ -1,6 +1,6 @@
 /**
- * Checks messages: each is put together from what is stored and compared with its commitment, its link of the chain, and every column that
- * follows from its bytes or from other rows. What the ledger says was forgotten is gone.
+ * Checks messages: each is rebuilt from what is stored and compared with its commitment, its link of the chain, and every column that
+ * depends on its bytes or on other rows. Messages that are forgotten according to the ledger must be gone.
  */
 import { chainMessage } from "../model/chain.ts";
 import { formatMessageId } from "../model/ids.ts";
@@ -18,7 +18,7 @@ import type { IndexProof } from "./storage-proof.ts";
 import type { Row } from "./tables.ts";
 import type { Problems } from "./verify-problems.ts";
 
-/** What messages are checked with, and what was counted on the way. */
+/** What the checks of messages need, and what they count. */
 export interface MessageProof {
   readonly derive: Derive;
   readonly proveArrival: ProveArrival;
@@ -108,7 +108,7 @@ export function* checkMessage(whole: WholeMessage, previous: Uint8Array, proof: 
         name,
         `${column} of ${name} is ${message[column]}, its bytes say ${derived[column]}`,
       );
-  // A time that the caller told is not in the bytes; one that is there is the message's own.
+  // A time from the caller is not in the bytes; a time in the bytes is the message's own.
   if (message.dated !== 1 && derived.isDated)
     problems.add("derived", name, `dated of ${name} is ${message.dated}, its bytes carry a time`);
   checkParts(whole.parts, derived.parts, name, problems);
@@ -133,7 +133,7 @@ function checkLink(message: Arrival, previous: Uint8Array, name: string, problem
   );
 }
 
-/** An event id names one message, the first of its event, and that one knows its last revision. */
+/** An event id names one message, the first of its event, and that one names its last revision. */
 function checkReferences(message: Arrival, name: string, problems: Problems): void {
   if (message.event_message !== (message.revises ?? message.message_id))
     problems.add("event_ids", name, `the event id of ${name} is not recorded, or names another message`);
@@ -163,7 +163,7 @@ function* rebuild(
   }
 }
 
-/** Without the key: every placeholder has its entry. With it: the message, its values put back, is what arrived. */
+/** Without the key: every placeholder has its entry. With it: the message with its values put back is what arrived. */
 function checkRedaction(
   { message_id: messageId, salt, commitment }: Arrival,
   bytes: Uint8Array,
@@ -191,7 +191,7 @@ function checkParts(
 }
 
 function isPart(part: PartRow, wanted: PreparedPart | undefined): boolean {
-  // Payloads come after the blocks; that they are right shows when the bytes are put together.
+  // Payloads come after the blocks; rebuilding the bytes shows whether they are correct.
   if (!wanted) return part.type === "payload" && part.tool_call_id === null && part.tool_name === null;
   return (
     part.type === wanted.type &&

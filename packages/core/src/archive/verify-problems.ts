@@ -1,4 +1,4 @@
-/** What the parts of `verify` share: the list of problems, the changes the ledger tells of, and the check of a counter. */
+/** What the parts of `verify` share: the list of problems, the changes recorded in the ledger, and the check of a counter. */
 import type { Problem } from "../store/rows.ts";
 
 const MAX_PROBLEMS = 1_000;
@@ -25,7 +25,7 @@ export class Problems {
   }
 }
 
-/** What the ledger says about messages: which were hidden or shown later. Small, because it only holds changes. */
+/** Which messages were hidden or shown later, according to the ledger. Small, because it only has changes. */
 export type HiddenChanges = Map<number, { hide: boolean; mask: number }[]>;
 
 export function checkCounter<C extends string>(

@@ -1,4 +1,4 @@
-/** Checks seals: every seal matches, none is missing, and none is left of what is gone. */
+/** Checks seals: every seal matches, none is missing, and none is left of removed rows. */
 import { formatMessageId } from "../model/ids.ts";
 import type { Values } from "./changes.ts";
 import { equalBytes } from "./equal-bytes.ts";
@@ -10,7 +10,7 @@ import type { SealedTable, SealKind } from "./seals.ts";
 import type { Value } from "./tables.ts";
 import type { Problems } from "./verify-problems.ts";
 
-/** A summary comes with its sources, a dozen or two. */
+/** Each summary comes with its sources, a dozen or two. */
 const PAGE_SEALS = 64;
 
 export function* checkSeals(problems: Problems): Asking<void> {

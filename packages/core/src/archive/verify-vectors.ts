@@ -1,4 +1,4 @@
-/** What a stored vector must be like, whatever database it is in: as long as those of its space, and of length one. */
+/** Rules for a stored vector, in any database: the dimensions of its space, and length one. */
 import { formatMessageId } from "../model/ids.ts";
 import { dotProduct, vectorFromBytes } from "../model/vector.ts";
 import type { Problems } from "./verify-problems.ts";

@@ -1,9 +1,9 @@
 /**
- * The proof, as a plan that only reads. Rebuilds every message from what is stored, recomputes commitments, chain and every derived column,
+ * The proof, as a read-only plan. Rebuilds every message from what is stored, recomputes commitments, chain and every derived column,
  * replays the ledger, walks the cover against the messages, opens every large file, and compares seals. Page by page, so that memory stays
- * bounded; in one read transaction, so that writers at work are not mistaken for damage.
+ * bounded; in one read transaction, so that concurrent writes are not mistaken for damage.
  *
- * What only the adapter can see it checks itself ({@link StorageProof}), when it is asked to: the order of problems is the order of checks.
+ * The adapter checks what only it can see ({@link StorageProof}), when called: problems are in the order of the checks.
  */
 import { hash } from "node:crypto";
 import { chainGenesis } from "../model/chain.ts";
@@ -56,7 +56,7 @@ const CONVERSATION_COLUMNS = [
 
 type Conversation = Pick<Row<"conversations">, (typeof CONVERSATION_COLUMNS)[number]>;
 
-/** What the checks of conversations share, and count. */
+/** What the checks of conversations share, and their counts. */
 interface Proof extends MessageProof {
   readonly recorded: Recorded;
   readonly onMessages: (count: number) => void;
@@ -115,7 +115,7 @@ export function* proveArchive(request: ProofRequest): Asking<VerifyResult> {
 }
 
 /**
- * Proves some conversations by themselves, in the transaction that has written them: for what comes from outside and must prove before it is
+ * Proves some conversations by themselves, in the transaction that has written them: for imported ones, which must verify before they are
  * kept. Their terms are derived here when they are indexed, and need no proof.
  */
 export function* proveConversations(
@@ -132,14 +132,14 @@ export function* proveConversations(
     yield* checkConversation(conversation, proof);
     yield* checkGraph(problems, id);
     yield* checkFiles(problems, id);
-    // Its forks prove the names they give to its messages.
+    // Forks prove their own aliases of its messages.
     const { recorded } = proof;
     checkCounts(yield* countOne(id), recorded, recorded.aliases, `conversation ${id}`, problems);
   }
   return problems.finish();
 }
 
-/** What cannot even be read is a problem like any other, and the checks that follow still run. */
+/** Unreadable rows are a problem like any other, and later checks still run. */
 class Attempt {
   readonly #storage: StorageProof;
   readonly #problems: Problems;
@@ -266,7 +266,7 @@ class Totals {
   }
 }
 
-/** Where a fork starts; a parent that lost that place leaves a chain that starts from nothing, which shows. */
+/** The origin of a fork; if the parent lost that place, the chain starts from nothing, which the check detects. */
 function* readOrigin({ parent_id: parentId, fork_seq: seq }: Conversation): Asking<ForkOrigin | null> {
   if (parentId === null || seq === null) return null;
   const chain = (yield* read.chainAt(parentId, seq)) ?? new Uint8Array();
@@ -288,7 +288,7 @@ interface Counts {
   readonly boundaries: number;
 }
 
-/** Of an archive in which they cannot be counted. */
+/** For an archive in which they cannot be counted. */
 const NO_COUNTS: Counts | null = null;
 
 function* countAll(): Asking<Counts | null> {
@@ -314,7 +314,7 @@ function* countOne(conversationId: number): Asking<Counts> {
   return { messages: 0, firsts, events, summaries: 0, files, boundaries };
 }
 
-/** No row may be there that neither a message nor the ledger accounts for. */
+/** There may be no row that neither a message nor the ledger accounts for. */
 function checkCounts(
   counts: Counts | null,
   recorded: Recorded,
@@ -365,7 +365,7 @@ function* checkFile(
     problems.add("file_altered", id, `the file of ${id} is not what was stored (${path})`);
 }
 
-/** Sealed values belong to a message that was redacted. */
+/** Sealed values belong to a redacted message. */
 function* checkVault(problems: Problems): Asking<void> {
   const columns = ["message_id", "ordinal"] as const;
   const pages = new Pages("sealed_values", { columns, order: columns });
