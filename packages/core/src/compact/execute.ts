@@ -101,7 +101,7 @@ const stopReason = (signal: AbortSignal): "deadline" | "aborted" =>
 
 /** How far to fold. */
 export interface FoldGoal {
-  /** Sweeps go on until the cover has at most this many tokens. */
+  /** Sweeps continue until the cover has at most this many tokens. */
   readonly targetTokens: number;
   /** Fold everything outside the tail first; without it, sweeps stop at the target, and not far below it. */
   readonly foldsAll: boolean;

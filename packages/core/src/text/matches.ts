@@ -136,8 +136,8 @@ export function findMatches(text: string, query: Query): TextRange[] {
 }
 
 /**
- * How many of the identifiers asked for `text` contains exactly as typed, capitals included: 1 for all, 0 for none or when none was asked
- * for. The index ignores case, so this distinguishes `CHECKPOINT_ID` from `checkpointId` among the documents found.
+ * The share of the query's identifiers that `text` contains exactly as typed, capitals included; 0 if the query has none. The index ignores
+ * case, so this distinguishes `CHECKPOINT_ID` from `checkpointId` among the documents found.
  */
 export function verbatimShare(text: string, query: Query): number {
   const exact = query.terms.filter(({ kind }) => kind === "identifier").map((term) => term.text);
