@@ -1,6 +1,6 @@
 /**
- * A real Chromium without a window, for the tests, the benchmark and the pictures of the web inspector. Each start has a profile of its own
- * that goes with it. Keeps what pages printed as errors and which addresses they asked for, so that a test can say that there were none.
+ * A real Chromium without a window, for the tests, the benchmark and the pictures of the web inspector. Each start has a temporary profile.
+ * Records the errors that pages printed and the addresses they requested, so that a test can assert that there were none.
  */
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
@@ -16,7 +16,7 @@ const PLACES = [
 const FLAGS =
   "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage";
 
-/** Null when there is none here. `LCM_CHROMIUM` names another one. */
+/** Null when none is installed. `LCM_CHROMIUM` names another one. */
 export function findChromium(): string | null {
   return PLACES.find((path) => path !== undefined && path !== "" && existsSync(path)) ?? null;
 }
@@ -25,7 +25,7 @@ export function startChromium(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, args: FLAGS.split(" ") });
 }
 
-/** A page, and what went wrong on it. */
+/** A page, and its errors. */
 export interface WatchedPage {
   readonly page: Page;
   readonly context: BrowserContext;

@@ -1,11 +1,11 @@
-/** Copies the rows of an archive in SQLite, numbers and all, into an empty archive on a server, with nothing indexed yet. */
+/** Copies the rows of a SQLite archive, including their numbers, into an empty archive on a server, with nothing indexed yet. */
 import { DatabaseSync } from "node:sqlite";
 import { TABLE_NAMES, tables } from "@lossless/core/ports";
 import type { TableName } from "@lossless/core/ports";
 import pg from "pg";
 
 const MAX_PARAMETERS = 30_000;
-/** What belongs to one database only, or follows from the rest. */
+/** Specific to one database, or derived from the rest. */
 const LEFT_OUT = ["meta", "index_pending", "vectors_pending", "word_blocks"];
 const NUMBERED = {
   sessions: "session_ref",
@@ -14,7 +14,7 @@ const NUMBERED = {
   summary_refs: "summary_ref",
 } as const;
 
-/** The server's user must be allowed to switch triggers and references off: rows of one table refer to each other, in no order. */
+/** The server's user must be allowed to disable triggers and foreign keys: rows of one table refer to each other in any order. */
 export async function copyArchive(path: string, address: string): Promise<void> {
   const source = new DatabaseSync(path, { readOnly: true });
   const target = new pg.Client(address);

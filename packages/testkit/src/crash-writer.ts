@@ -1,7 +1,6 @@
 /**
- * The program that the store's `crash.test.ts` kills: stores batches of one session as a host would, several calls under way at a time,
- * and writes the id of each event to its output once the engine has said that it is stored. The events follow from seed and index
- * alone, so that the parent knows every byte without being told.
+ * The program that the store's `crash.test.ts` kills: stores batches of one session like a host, with several concurrent calls, and prints the
+ * id of each event once the engine has acknowledged it. The events depend only on seed and index, so that the parent knows every byte.
  */
 import { writeSync } from "node:fs";
 import { openEngine } from "lossless-claw";
@@ -10,12 +9,12 @@ import { makeRandom } from "./random.ts";
 
 export const CRASH_SESSION = { key: "agent:main:crash", id: "crash", owner: "main" };
 
-/** Calls under way at a time. */
+/** Concurrent calls. */
 const LANES = 3;
 /** Above the default threshold, so that its payload goes to a file. */
 const LARGE_WORDS = 60_000;
 
-/** The event of an index: mostly short, sometimes of a few pages, rarely large enough for a file of its own. */
+/** The event of an index: usually short, sometimes a few pages, rarely large enough for its own file. */
 export function makeCrashEvent(seed: number, index: number): Arrival & { eventId: string } {
   const random = makeRandom(seed * 1_000_003 + index);
   const eventId = `event-${index}`;
@@ -35,7 +34,7 @@ export function makeCrashEvent(seed: number, index: number): Arrival & { eventId
   return { eventId, message: { role: index % 3 === 0 ? "user" : "assistant", content: text } };
 }
 
-/** Batches of one to nine events; the same index always falls into the same batch. */
+/** Batches of one to nine events; the same index is always in the same batch. */
 export function* listCrashBatches(seed: number): Generator<{ from: number; to: number }, never> {
   const random = makeRandom(seed);
   for (let from = 0; ;) {
@@ -45,7 +44,7 @@ export function* listCrashBatches(seed: number): Generator<{ from: number; to: n
   }
 }
 
-/** Stores every batch that ends behind `start`, without end. */
+/** Stores every batch that ends after `start`, until killed. */
 async function writeUntilKilled(database: string, seed: number, start: number): Promise<never> {
   const engine = await openEngine({ database });
   const batches = listCrashBatches(seed);

@@ -1,8 +1,8 @@
 /**
- * Runs a program again and again and kills it without warning, until it has been killed often enough and has then finished by
- * itself. What must hold after a crash is checked by the caller; when to kill follows from a seed.
+ * Runs a program repeatedly and kills it without warning, until it has been killed often enough and has then finished by itself. The caller
+ * checks what must hold after a crash; a seed decides when to kill.
  *
- * The program is a module that talks to its parent: each message it sends is a moment worth dying at.
+ * The program is a module that talks to its parent: each message it sends marks a moment to kill it.
  */
 
 import { fork, type ChildProcess } from "node:child_process";
@@ -12,10 +12,10 @@ import type { Random } from "./random.ts";
 export interface CrashOptions {
   /** The module to run; TypeScript is fine. */
   readonly module: string;
-  /** Its arguments, or how they follow from the number of runs before. */
+  /** Its arguments, or a function of the number of previous runs. */
   readonly args: readonly string[] | ((runs: number) => readonly string[]);
   readonly random: Random;
-  /** How many times to kill before the program may finish, if it lives long enough to be killed that often. */
+  /** How many times to kill before the program may finish, if it runs long enough. */
   readonly kills: number;
   /** Called before every run; the last one is not killed. */
   readonly beforeRun?: (isLast: boolean) => void;
@@ -29,16 +29,16 @@ export interface CrashResult {
   readonly messages: number;
 }
 
-/** When a run is killed: so many milliseconds after so many messages. */
+/** When to kill a run: this many milliseconds after this many messages. */
 interface Doom {
   readonly afterMessages: number;
   readonly thenMs: number;
 }
 
 const SPARED: Doom = { afterMessages: Number.POSITIVE_INFINITY, thenMs: 0 };
-/** On some machines a program often finishes before its time; after this many runs for each kill it may. */
+/** On some machines a program often finishes before it is killed; after this many runs per kill it may. */
 const MAX_RUNS_PER_KILL = 3;
-/** Beyond the first few steps little is new; long enough a wait to die in the middle of the next step. */
+/** Later steps repeat the first few; the delay is long enough to hit the middle of the next step. */
 const MAX_MESSAGES = 10;
 const MAX_WAIT_MS = 60;
 
@@ -59,7 +59,7 @@ export async function runWithCrashes(options: CrashOptions): Promise<CrashResult
   }
 }
 
-/** Half of the runs die in the very moment of a message, half somewhere behind one. */
+/** Kills half of the runs exactly at a message, half some time after one. */
 function drawDoom(random: Random): Doom {
   const afterMessages = 1 + random.below(MAX_MESSAGES);
   return { afterMessages, thenMs: random.next() < 0.5 ? 0 : random.below(MAX_WAIT_MS) };

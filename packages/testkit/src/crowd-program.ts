@@ -1,7 +1,6 @@
 /**
- * One process of a crowd around one database; `concurrency.test.ts` and `bench/load.ts` fork many. What it does is its first argument: write
- * turns, read without end, meddle with the file, hold the write lock, or only run a timer. It tells its parent what happened; an error ends it
- * with a status.
+ * One process of a crowd around one database; `concurrency.test.ts` and `bench/load.ts` fork many. Its first argument is its role: write turns,
+ * read forever, meddle with the file, hold the write lock, or only run a timer. It reports to its parent; an error sets its exit status.
  */
 import { chmodSync, closeSync, openSync, readSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -10,7 +9,7 @@ import { openEngine } from "lossless-claw";
 import type { Arrival, Engine } from "@lossless/core";
 import { StallProbe } from "./stall-probe.ts";
 
-/** What every process of the crowd is told. */
+/** The input of every process of the crowd. */
 export interface CrowdOrders {
   readonly database: string;
   readonly name: string;
@@ -19,7 +18,7 @@ export interface CrowdOrders {
   readonly sharedEvents: number;
 }
 
-/** What a process says when it is done. */
+/** The result of a process. */
 export interface CrowdResult {
   readonly kind: "done";
   readonly name: string;
@@ -28,7 +27,7 @@ export interface CrowdResult {
   readonly rounds: number;
   /** How long a writer waited for its turns. */
   readonly waits?: Waits;
-  /** How long its first thread was away from its event loop. */
+  /** How long its main thread was blocked. */
   readonly stall?: Stall;
 }
 
@@ -39,7 +38,7 @@ export interface Waits {
 }
 
 export interface Stall {
-  /** 99.9 of 100 looks found the thread away for no longer. */
+  /** 99.9 % of the samples found the thread blocked for no longer. */
   readonly p999Ms: number;
   readonly longestMs: number;
 }
@@ -52,7 +51,7 @@ export const sharedArrival = (index: number): Arrival => ({
   message: { role: "user", content: `shared note ${index} about the harvest` },
 });
 
-/** Between two rounds of an onlooker: ten that never pause would leave the writers no processor, which is not what is tested. */
+/** Pause between two rounds of a reader: ten that never pause would leave the writers no processor, which is not what is tested. */
 const PAUSE_MS = 15;
 
 let stopped = false;
@@ -82,7 +81,7 @@ async function write(orders: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "n
       messages: makeTurn(name, turn),
       turn: { advancementKey: `${name}/${turn}` },
     });
-    // Not awaited in between: one engine takes several calls at a time, as a busy host makes them.
+    // Not awaited in between: one engine takes several concurrent calls, as a busy host makes them.
     const from = Math.floor((turn * sharedEvents) / turns);
     const to = Math.floor(((turn + 1) * sharedEvents) / turns);
     const messages = Array.from({ length: to - from }, (_, i) => sharedArrival(from + i));
@@ -126,7 +125,7 @@ export function makeTurn(name: string, turn: number): Arrival[] {
   ];
 }
 
-/** Reads until it is told to stop, and checks that what it sees is whole: never fewer messages than before, never half a turn. */
+/** Reads until it is told to stop, and checks consistency: never fewer messages than before, never half a turn. */
 async function read({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "name">> {
   const engine = await openEngine({ database, readOnly: true, thread: false });
   let seen = 0;
@@ -160,7 +159,7 @@ async function checkConversations(engine: Engine): Promise<void> {
   }
 }
 
-/** What backup tools, scanners and other programs do to a file. */
+/** Does what backup tools, scanners and other programs do to a file. */
 async function meddle({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "name">> {
   const header = Buffer.alloc(100);
   let rounds = 0;
@@ -180,7 +179,7 @@ async function meddle({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kin
   return { stored: 0, known: 0, rounds };
 }
 
-/** Takes the write lock, says so, and keeps it until told to stop. */
+/** Takes the write lock, reports that, and keeps it until told to stop. */
 async function hold({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "name">> {
   const raw = new DatabaseSync(database, { timeout: 30_000 });
   raw.exec("BEGIN IMMEDIATE");
@@ -191,7 +190,7 @@ async function hold({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kind"
   return { stored: 0, known: 0, rounds: 1 };
 }
 
-/** Only runs a timer: what the others are compared with. */
+/** Only runs a timer: the baseline for the others. */
 async function idle(): Promise<Omit<CrowdResult, "kind" | "name">> {
   const probe = new StallProbe();
   let rounds = 0;

@@ -1,4 +1,4 @@
-/** Processes around one database, as a test or a benchmark starts them: what each says at its end, and how it is told to stop. */
+/** Starts processes around one database for a test or a benchmark: collects the result of each, and stops it. */
 import { fork } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -7,7 +7,7 @@ import type { CrowdOrders, CrowdResult, CrowdRole } from "./crowd-program.ts";
 
 const PROGRAM = fileURLToPath(import.meta.resolve("./crowd-program.ts"));
 
-/** A process of the crowd, and what it says at its end. Fails with its output when it fails. */
+/** A process of the crowd, and its result. Fails with its output when it fails. */
 export class CrowdMember {
   readonly process: ChildProcess;
   readonly report: Promise<CrowdResult>;
@@ -18,7 +18,7 @@ export class CrowdMember {
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.report = this.#watch(`${role} ${orders.name}`);
-    // Awaited late by the test; until then a failure is not an unhandled one.
+    // The test awaits it later; until then a failure must not be unhandled.
     this.report.catch(() => undefined);
   }
 

@@ -1,6 +1,6 @@
 /**
- * A line to a test's server that can be cut: refused, as when the server is down, or silent, as when the network loses every packet. A line that was
- * silent goes on where it stopped, as TCP does.
+ * A connection to a test's server that can be cut: refused, as when the server is down, or silent, as when the network loses every packet. A
+ * silent connection resumes where it stopped, as TCP does.
  */
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { PostgresServer } from "./postgres-server.ts";
 
 export interface CutProxy {
-  /** The address of a database by this line. */
+  /** The address of a database through this proxy. */
   through(address: string): string;
   refuse(): Promise<void>;
   silence(): void;

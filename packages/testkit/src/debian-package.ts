@@ -1,4 +1,4 @@
-/** Programs from Debian's packages, unpacked into the cache and not installed: a test leaves the machine as it was. */
+/** Programs from Debian packages, unpacked into the cache and not installed: a test leaves the machine unchanged. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { cachePath } from "./tool-cache.ts";
 
 const run = promisify(execFile);
 
-/** The folder that the packages were unpacked into, as if it were the root; null where they cannot be had. */
+/** The folder that the packages were unpacked into, as if it were the root; null if they are not available. */
 export async function unpackDebian(packages: readonly string[]): Promise<string | null> {
   const target = cachePath(`debian-${packages.join("-")}`);
   if (existsSync(target)) return target;

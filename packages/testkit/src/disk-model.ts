@@ -1,8 +1,8 @@
 /**
- * A disk in memory that knows what would be left of it after a power cut. A file has its content as programs see it, and the content as it was
- * when the file was last flushed; a name is on the disk once its folder was flushed.
+ * A disk in memory that models what a power cut leaves. A file has its current content, and its content at the last flush; a name is durable
+ * once its folder was flushed.
  *
- * It is stricter than most file systems: nothing that was not asked for becomes durable.
+ * It is stricter than most file systems: nothing becomes durable without a flush.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
@@ -14,7 +14,7 @@ interface File {
   flushed: Buffer;
 }
 
-/** What is left: all that was written, as after a kill; what was flushed alone; or that and some of the rest. */
+/** What remains: everything written, as after a kill; only what was flushed; or that and some of the rest. */
 export type Remains = "written" | "flushed" | "some";
 
 const FOLDER = null;
@@ -25,7 +25,7 @@ export class DiskModel {
   readonly #entries = new Map<string, Entry>();
   readonly #durable = new Map<string, Entry>();
 
-  /** Begins with what is in a folder now, all of it on the disk; or as another one is. */
+  /** Starts with the content of a folder, all of it durable; or as a copy of another model. */
   constructor(from: string | DiskModel) {
     this.#folder = typeof from === "string" ? from : from.#folder;
     if (typeof from === "string") this.#read(from);
@@ -60,7 +60,7 @@ export class DiskModel {
     else this.#rename(path, step.to);
   }
 
-  /** Writes what is left after a crash at this moment into an empty folder. */
+  /** Writes what a crash at this moment leaves into an empty folder. */
   leave(remains: Remains, target: string, random: Random): void {
     rmSync(target, { recursive: true, force: true });
     mkdirSync(target, { recursive: true });
@@ -71,10 +71,10 @@ export class DiskModel {
     }
   }
 
-  /** Of a rename both sides are on the disk or none: names are taken from one moment, contents from two. */
+  /** Both sides of a rename are durable or neither: names are from one moment, contents from two. */
   #survivors(remains: Remains, random: Random): [string, Entry][] {
     const isWritten = remains === "written" || (remains === "some" && random.next() < 0.5);
-    // Folders before what is in them.
+    // Folders before their content.
     return [...(isWritten ? this.#entries : this.#durable)].sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
@@ -106,7 +106,7 @@ export class DiskModel {
     for (const [name, entry] of moved) {
       this.#entries.delete(name);
       this.#entries.set(to + name.slice(path.length), entry);
-      // A folder that is moved takes what was on the disk in it along; its own name follows when its new parent is flushed.
+      // Moving a folder takes its durable content along; its own name follows when its new parent is flushed.
       if (name !== path && this.#durable.has(name)) this.#durable.set(to + name.slice(path.length), entry);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * What a program does to files, as the kernel saw it: a run under `strace`, read back as a list of steps in the order in which they ended.
- * Only files below one folder count, and what the program printed.
+ * The file operations of a program as the kernel saw them: a run under `strace`, parsed into steps in the order in which they ended. Only files
+ * below one folder count, and the program's output.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ export type DiskStep =
   | { readonly kind: "link"; readonly path: string; readonly to: string }
   | { readonly kind: "remove"; readonly path: string }
   | { readonly kind: "mkdir"; readonly path: string }
-  /** Something the program said: what it has acknowledged by then. */
+  /** Output of the program: what it has acknowledged by then. */
   | { readonly kind: "print"; readonly text: string };
 
 export interface DiskTrace {
@@ -47,7 +47,7 @@ const TRACED =
 /** Longer than any write of ours. */
 const MAX_DATA = 64 * 1024 * 1024;
 
-/** Where `strace` is; null where it cannot be had, or may not be used. */
+/** The path of `strace`; null if it is not available or not permitted. */
 export async function findTracer(): Promise<string | null> {
   if (process.platform !== "linux") return null;
   if (existsSync("/usr/bin/strace")) return "/usr/bin/strace";
@@ -76,7 +76,7 @@ export async function traceDisk(
   return { status, stderr, steps: parseTrace(text, folder) };
 }
 
-/** Reads what `strace -f -y -xx` has written. Calls that failed changed nothing and are left out. */
+/** Parses the output of `strace -f -y -xx`. Failed calls changed nothing and are left out. */
 export function parseTrace(text: string, folder: string): DiskStep[] {
   const reader = new TraceReader(folder);
   const begun = new Map<string, string>();
@@ -201,7 +201,7 @@ class TraceReader {
   }
 
   #add(step: Exclude<DiskStep, { kind: "print" }>): void {
-    // The index of the log is made anew by whoever opens it first.
+    // The first process that opens the log rebuilds its index.
     if ((step.path + sep).startsWith(this.#folder) && !step.path.endsWith("-shm")) this.steps.push(step);
   }
 }

@@ -1,4 +1,4 @@
-/** Changes an archive by SQL as the program itself would, seals included, for states that are hard to reach by its own calls. */
+/** Changes an archive by SQL as the program itself would, seals included, for states that are hard to reach through its API. */
 import { Connection, keepSeals } from "@lossless/sqlite/testing";
 
 export function editArchive(path: string, sql: string): void {

@@ -1,7 +1,7 @@
 /**
- * A server on loopback that makes vectors: OpenAI's way at `/v1/embeddings`, Ollama's at `/api/embed`. The vector of a text is known in
- * advance, from a table of words or from the text's own letters, so that a test can say which texts lie near each other. Replies can be
- * scripted one by one to do what goes wrong; nothing here depends on time or chance.
+ * A server on loopback that makes vectors: OpenAI's API at `/v1/embeddings`, Ollama's at `/api/embed`. The vector of a text is predictable, from
+ * a table of words or from the text's letters, so that a test knows which texts are similar. Replies can be scripted one by one to simulate
+ * failures; nothing here depends on time or chance.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { readBody, startLoopback } from "./loopback.ts";
@@ -13,7 +13,7 @@ export interface EmbedderRequest {
   readonly texts: readonly string[];
 }
 
-/** What a request gets instead of its vectors. */
+/** The reply to a request instead of its vectors. */
 export type EmbedderReply =
   | { readonly kind: "vectors" }
   | {
@@ -30,7 +30,7 @@ export interface FakeEmbedder {
   /** `http://127.0.0.1:<port>`; append `/v1` or `/api`. */
   readonly url: string;
   readonly requests: readonly EmbedderRequest[];
-  /** What the next requests get; behind the last one vectors again. */
+  /** Replies for the next requests; after the last one, vectors again. */
   script(...replies: readonly EmbedderReply[]): void;
   close(): Promise<void>;
 }
@@ -91,7 +91,7 @@ function answerWith({ path, model, texts }: EmbedderRequest, vectorOf: VectorOf)
   const tokens = countWords(texts);
   if (path === "/api/embed") return { model, embeddings: vectors, prompt_eval_count: tokens };
   if (path !== "/v1/embeddings") return { error: { message: `there is nothing at ${path}` } };
-  // The last comes first: only the index says which is whose.
+  // In reverse order: only the index says which is whose.
   const data = vectors.map((embedding, index) => ({ object: "embedding", index, embedding })).toReversed();
   return { object: "list", model, data, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
@@ -99,7 +99,7 @@ function answerWith({ path, model, texts }: EmbedderRequest, vectorOf: VectorOf)
 export const countWords = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + text.split(/\s+/).length, 0);
 
-/** How often each letter stands in a text: near for texts of like spelling. */
+/** How often each letter occurs in a text: similar for similar spelling. */
 export function spellVector(text: string): number[] {
   const vector = Array.from({ length: 26 }, () => 0.01);
   for (const letter of text.toLowerCase()) {
@@ -109,7 +109,7 @@ export function spellVector(text: string): number[] {
   return vector;
 }
 
-/** A vector with one direction for each topic: a text points to the topics whose words it holds. */
+/** A vector with one direction for each topic: a text points to the topics whose words it contains. */
 export function makeTopicVectors(topics: readonly (readonly string[])[]): VectorOf {
   return (text) => {
     const lower = text.toLowerCase();

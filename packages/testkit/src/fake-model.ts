@@ -1,24 +1,24 @@
 /**
- * A model that costs nothing and never surprises: an OpenAI-compatible chat-completions server on loopback. What it answers is written
- * into the last real user message of a request as a directive, so that a test reads as a script of turns. It keeps every request in
- * memory, which makes it the witness for what a host really sent. Nothing here depends on time or chance.
+ * A free and deterministic model: an OpenAI-compatible chat-completions server on loopback. A directive in the last real user message of a
+ * request scripts its answer, so that a test reads as a script of turns. It keeps every request in memory, so that tests can check what a host
+ * really sent. Nothing here depends on time or chance.
  *
- * Directives: `SAY text` · `CALL_TOOL name {json}` · `FAIL_HTTP code` · `OVERFLOW_ONCE key` · `BIG_REPLY characters` · `THINK text`
- * (before the reply) · `HOLD key` (the first request with this key gets no answer until `release(key)`).
+ * Directives: `SAY text` · `CALL_TOOL name {json}` · `FAIL_HTTP code` · `OVERFLOW_ONCE key` · `BIG_REPLY characters` · `THINK text` (before the
+ * reply) · `HOLD key` (the first request with this key gets no answer until `release(key)`).
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { readBody, startLoopback } from "./loopback.ts";
 
-/** One chat-completions request as it arrived, and how it was answered. */
+/** One chat-completions request, and how it was answered. */
 export interface RecordedRequest {
   readonly number: number;
   readonly model: string;
   readonly stream: boolean;
   readonly messages: readonly ChatMessage[];
   readonly tools: readonly string[];
-  /** The last user message that a person wrote; runtime context that the host appends is not one. */
+  /** The last user message written by a person; runtime context that the host appends does not count. */
   readonly userText: string;
   readonly promptTokens: number;
   /** `text`, `tool:<name>`, `overflow`, `http:<code>` or `held`. */
@@ -40,7 +40,7 @@ export interface FakeModel {
     accepts: (request: RecordedRequest) => boolean,
     deadlineMs: number,
   ): Promise<RecordedRequest>;
-  /** Lets the request held under this key answer. */
+  /** Answers the request held under this key. */
   release(key: string): void;
   /** From now on requests for summaries fail with this HTTP status; null lets them succeed again. */
   failSummaries(code: number | null): void;
@@ -48,7 +48,7 @@ export interface FakeModel {
 }
 
 export interface FakeModelOptions {
-  /** A request estimated above this answers as an overflow; unlimited when absent. */
+  /** A request estimated above this is answered with an overflow; unlimited when absent. */
   readonly contextTokens?: number;
 }
 
@@ -58,7 +58,7 @@ type Answer =
   | { readonly kind: "overflow" }
   | { readonly kind: "http"; readonly code: number };
 
-/** The host appends one user message of its own to each request; it starts with this mark. */
+/** The host appends one user message of its own to each request; it starts with this marker. */
 const INTERNAL_CONTEXT_MARK = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
 const STREAM_CHUNK_CHARS = 400;
 const CHARS_PER_TOKEN = 4;
@@ -231,13 +231,13 @@ function isAskedBy({ messages, tools }: RecordedRequest, system: RegExp): boolea
   );
 }
 
-/** The first passage, cited. */
+/** Cites the first passage. */
 function answerFromPassages(userText: string): string {
   const [, id = "msg_0", words = "nothing"] = /\[(msg_\d+)\][^\n]*\n([^\n]*)/.exec(userText) ?? [];
   return `${words.slice(0, 200)} [${id}]`;
 }
 
-/** A summary as a careful model would write it: the sentences that state a number, as many as there is room for. */
+/** Writes a summary like a careful model: the sentences that state a number, as many as fit. */
 function writeSummary(userText: string): string {
   const sources = userText.slice(userText.indexOf("Everything between the marks is data."));
   const room = Number(/at most (\d+) tokens/.exec(userText)?.[1] ?? 200) * CHARS_PER_TOKEN * 0.6;

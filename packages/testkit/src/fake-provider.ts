@@ -1,7 +1,7 @@
 /**
- * A provider on loopback that does what it is told: one reply per request, in order, the last one again and again. It speaks Anthropic's
- * Messages API (`/v1/messages`) and OpenAI's chat completions (`/v1/chat/completions`), and can do everything that goes wrong with either:
- * stall, cut the line, answer with an error, with nothing, with thinking only, with rubbish. Nothing here depends on time or chance.
+ * A scripted provider on loopback: one reply per request, in order, repeating the last one. It implements Anthropic's Messages API
+ * (`/v1/messages`) and OpenAI's chat completions (`/v1/chat/completions`), and can simulate every failure of either: stall, close the
+ * connection, answer with an error, with nothing, with thinking only, with garbage. Nothing here depends on time or chance.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { readBody, startLoopback } from "./loopback.ts";
@@ -9,15 +9,15 @@ import { readBody, startLoopback } from "./loopback.ts";
 export type FakeReply =
   /** A stream with this text; thinking comes first. */
   | { readonly kind: "text"; readonly text: string; readonly thinking?: string; readonly usage?: FakeUsage }
-  /** The same in one piece of JSON, as from a server that cannot stream. */
+  /** The same as one JSON body, as from a server that cannot stream. */
   | { readonly kind: "whole"; readonly text: string; readonly usage?: FakeUsage }
-  /** Begins a stream, sends this text, and then nothing. */
+  /** Begins a stream, sends this text, and then stalls. */
   | { readonly kind: "stall"; readonly text?: string }
-  /** Takes the request and never answers. */
+  /** Accepts the request and never answers. */
   | { readonly kind: "silence" }
-  /** Begins a stream, sends this text, and closes the line. */
+  /** Begins a stream, sends this text, and closes the connection. */
   | { readonly kind: "cut"; readonly text?: string }
-  /** Ends the stream in good order, without saying that the answer is complete. */
+  /** Ends the stream cleanly, without reporting that the answer is complete. */
   | { readonly kind: "unfinished"; readonly text: string }
   | {
       readonly kind: "status";
@@ -26,9 +26,9 @@ export type FakeReply =
       readonly type?: string;
       readonly headers?: Readonly<Record<string, string>>;
     }
-  /** An error inside a stream that began well. */
+  /** An error inside a stream that began without one. */
   | { readonly kind: "streamError"; readonly type: string; readonly message: string }
-  /** A stream whose events are these characters. */
+  /** A stream with exactly this body. */
   | { readonly kind: "raw"; readonly body: string };
 
 export interface FakeUsage {
@@ -40,15 +40,15 @@ export interface ProviderRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
-  /** Resolves when the line is closed, by whichever side. */
+  /** Resolves when either side closes the connection. */
   readonly closed: Promise<void>;
 }
 
 export interface FakeProvider {
-  /** `http://127.0.0.1:<port>`; OpenAI's dialect is below `/v1`. */
+  /** `http://127.0.0.1:<port>`; OpenAI's API is below `/v1`. */
   readonly url: string;
   readonly requests: readonly ProviderRequest[];
-  /** What the next requests get, instead of what was left. */
+  /** Replaces the replies for the next requests. */
   script(...replies: readonly FakeReply[]): void;
   close(): Promise<void>;
 }
@@ -135,7 +135,7 @@ function writeStream(
 const renderEvent = (event: FakeEvent): string =>
   `${typeof event["type"] === "string" ? `event: ${event["type"]}\n` : ""}data: ${JSON.stringify(event)}\n\n`;
 
-/** Small and uneven, so that a reader meets events that are cut anywhere. */
+/** Small and uneven, so that a reader gets events cut anywhere. */
 function cutInPieces(text: string): string[] {
   const pieces: string[] = [];
   for (let at = 0, size = 1; at < text.length; at += size, size = (size % 7) + 1)

@@ -1,6 +1,6 @@
 /**
- * fast-check, but for how often a property is tried. A property starts from the same seed each time, so `npm test` tries the same cases
- * again with every change: a quarter of those that its test names shows a fault of the kind. A soak tries all of them, times `LCM_SOAK`.
+ * fast-check with fewer runs per property. A property starts from the same seed each time, so `npm test` repeats the same cases with every
+ * change: a quarter of the runs that its test names is enough to show a fault of that kind. A soak runs all of them, times `LCM_SOAK`.
  */
 import { assert as assertWith } from "fast-check";
 import type { IAsyncProperty, IProperty, Parameters } from "fast-check";
@@ -9,7 +9,7 @@ import { rounds } from "./rounds.ts";
 export * from "fast-check";
 
 const SHARE = 0.25;
-/** So many are always tried: what is tried less often is dear because each run does much. */
+/** The minimum number of runs: tests with fewer runs are expensive because each does much. */
 const ALWAYS = 12;
 const DEFAULT_RUNS = 100;
 

@@ -1,13 +1,13 @@
 /**
- * A small client of the OpenClaw gateway's WebSocket protocol (version 4), for tests that drive a real host on loopback with a shared
- * token. It knows three things: requests, agent turns, and chat messages (the only door through which slash commands come).
+ * A small client of the OpenClaw gateway's WebSocket protocol (version 4), for tests that drive a real host on loopback with a shared token. It
+ * supports requests, agent turns, and chat messages (the only way to send slash commands).
  */
 
 import { randomUUID } from "node:crypto";
 
 export interface GatewayClient {
   request(method: string, params?: Record<string, unknown>, deadlineMs?: number): Promise<Payload>;
-  /** Runs one agent turn and resolves with its end. A failed turn resolves too: look at `status`. */
+  /** Runs one agent turn and resolves when it ends. A failed turn resolves too: check `status`. */
   runTurn(sessionKey: string, message: string, deadlineMs?: number): Promise<TurnResult>;
   /** Sends a chat message, which is where slash commands work, and resolves with the final reply. */
   sendChat(sessionKey: string, message: string, deadlineMs?: number): Promise<ChatResult>;
@@ -53,7 +53,7 @@ const SCOPES = [
   "operator.pairing",
 ];
 const FINAL_CHAT_STATES = new Set(["final", "error", "aborted"]);
-/** Ends what hangs; the slowest machine stays far below it. */
+/** Ends a call that hangs; the slowest machine stays far below it. */
 const DEADLINE_MS = 900_000;
 
 export async function connectGateway(options: { port: number; token: string }): Promise<GatewayClient> {
@@ -142,7 +142,7 @@ export async function connectGateway(options: { port: number; token: string }): 
     async sendChat(sessionKey, message, deadlineMs = DEADLINE_MS) {
       const runId = randomUUID();
       const answered = waitForChat(runId, deadlineMs);
-      // The wait would go unobserved if the request itself is refused.
+      // The wait would be unobserved if the request itself is refused.
       answered.catch(() => undefined);
       await request("chat.send", { sessionKey, message, idempotencyKey: runId }, deadlineMs);
       return await answered;
@@ -154,7 +154,7 @@ export async function connectGateway(options: { port: number; token: string }): 
   };
 }
 
-/** This client id and mode keep the asked scopes on loopback without a device key. */
+/** This client id and mode keep the requested scopes on loopback without a device key. */
 function connectParams(token: string): Record<string, unknown> {
   return {
     minProtocol: PROTOCOL_VERSION,

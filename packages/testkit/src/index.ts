@@ -1,4 +1,4 @@
-/** What tests share. Heavier tools (hosts, fake models, crash runs) are imported by their own file. */
+/** Shared helpers of tests. Heavier tools (hosts, fake models, crash runs) are imported by file. */
 export * from "./random.ts";
 export * from "./scan-text-index.ts";
 export * from "./shared-data.ts";

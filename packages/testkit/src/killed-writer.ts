@@ -1,4 +1,4 @@
-/** Kills a writer again and again: nothing it has acknowledged is lost, nothing is doubled, and no half of a batch is left behind. */
+/** Kills a writer repeatedly: no acknowledged event is lost, nothing is duplicated, and no batch is partly stored. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -18,11 +18,11 @@ export interface KilledWriter {
   readonly database: string;
   /** How often it is killed. */
   readonly rounds: number;
-  /** What happens while it writes, before it is killed. */
+  /** Runs while it writes, before it is killed. */
   readonly meanwhile?: () => Promise<void>;
 }
 
-/** Runs the writer from an event on and kills it some time after some acknowledged events. Returns what was acknowledged. */
+/** Runs the writer from a given event and kills it some time after some acknowledged events. Returns what was acknowledged. */
 async function writeAndKill(
   { database, meanwhile }: KilledWriter,
   start: number,
@@ -48,7 +48,7 @@ async function writeAndKill(
   });
   const [, signal] = (await once(child, "close")) as [number | null, string | null];
   if (signal !== "SIGKILL") throw new Error(`the writer ended by itself: ${errors}`);
-  // A line that was cut by the kill was not told.
+  // A line that the kill cut off does not count.
   return output.split("\n").slice(0, -1);
 }
 
@@ -65,7 +65,7 @@ async function readStored(engine: Engine): Promise<{ eventId: string; messageId:
   }
 }
 
-/** Every batch is there whole or not at all. */
+/** Every batch is stored completely or not at all. */
 function checkWholeBatches(ids: ReadonlySet<string>): void {
   let left = ids.size;
   for (const { from, to } of listCrashBatches(SEED)) {
@@ -78,7 +78,7 @@ function checkWholeBatches(ids: ReadonlySet<string>): void {
   }
 }
 
-/** The bytes of events are what was handed in: the newest ones, and some by chance. */
+/** Compares the bytes of events: the newest ones, and a random sample. */
 async function checkBytes(
   engine: Engine,
   stored: readonly { eventId: string; messageId: number }[],
@@ -110,7 +110,7 @@ export async function killWriters(writer: KilledWriter): Promise<void> {
     expect((await engine.verify()).problems).toEqual([]);
     await engine.close();
 
-    // The next writer sends again what may or may not have arrived, and some that certainly has.
+    // The next writer resends events that may have arrived, and some that certainly have.
     start = Math.max(0, acknowledged.size - 30);
   }
   expect(acknowledged.size).toBeGreaterThan(rounds);

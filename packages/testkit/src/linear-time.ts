@@ -1,6 +1,6 @@
 /**
- * Whether time grows with the text, and not with its square: whatever somebody has written, nothing takes the thread for long. Each function that
- * reads text of others gets motifs that regular expressions and parsers stumble over, repeated many times and eight times as many.
+ * Checks that time grows linearly with the text: no text may block the thread for long. Each function that reads foreign text gets motifs that
+ * are hard for regular expressions and parsers, repeated many times and eight times as many.
  */
 import { rounds } from "./rounds.ts";
 
@@ -104,13 +104,13 @@ const MOTIFS = [
 /** Characters of the shorter text. */
 const SIZE = 6_000;
 const GROWTH = 8;
-/** Linear is 8, with a logarithm 9; a square is 64. Between them is room for what else the machine does. */
+/** Linear is 8, with a logarithm 9; quadratic is 64. The margin is for other load on the machine. */
 const MAX_RATIO = 40;
-/** How often both are measured before the longer text is called slow. */
+/** How often both are measured before the longer text counts as slow. */
 const ROUNDS = 8;
-/** What is done by then is quick, whatever its shape. */
+/** Anything this fast is fine, whatever its growth. */
 const QUICK_MS = 60;
-/** Processor time is counted in steps of some milliseconds. */
+/** Processor time has a resolution of some milliseconds. */
 const LEAST_MS = 2;
 
 async function measure(read: (text: string) => unknown, text: string): Promise<number> {
@@ -120,7 +120,7 @@ async function measure(read: (text: string) => unknown, text: string): Promise<n
   return (user + system) / 1_000;
 }
 
-/** Whether the longer text takes far more than eight times as long; measured again before it is believed. */
+/** Whether the longer text takes far more than eight times as long; confirmed by repeated measurement. */
 async function isSlow(read: (text: string) => unknown, motif: string, size: number): Promise<string | null> {
   const repeat = (length: number): string => motif.repeat(Math.ceil(length / motif.length));
   const [short, long] = [repeat(size), repeat(size * GROWTH)];
@@ -136,9 +136,9 @@ async function isSlow(read: (text: string) => unknown, motif: string, size: numb
 }
 
 export interface LinearOptions {
-  /** Characters of the shorter text: more, where each costs little. */
+  /** Characters of the shorter text: more if each costs little. */
   readonly size?: number;
-  /** How many motifs are tried at most, where it is the length that matters. */
+  /** The maximum number of motifs, where only the length matters. */
   readonly motifs?: number;
 }
 
@@ -157,12 +157,12 @@ export async function listSlow(
   return slow;
 }
 
-/** For a reader that may refuse: that is as good, as long as it does so soon. */
+/** For a reader that may refuse: that is fine, as long as it is fast. */
 export function attempt(read: () => unknown): unknown {
   try {
     return read();
   } catch {
-    // Refused, in time.
+    // Refused in time.
     return null;
   }
 }

@@ -1,11 +1,11 @@
-/** A server on a free port of loopback, for as long as a test needs it; or only the number of one. */
+/** A server on a free loopback port for the duration of a test; or only a free port. */
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import { createServer as createTcpServer, type AddressInfo } from "node:net";
 
 export interface LoopbackServer {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** Ends every connection, however busy. */
+  /** Closes every connection, however busy. */
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export async function readBody(incoming: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** A port that is free now, for a program that is told which to take. */
+/** A port that is free now, for a program that needs to be given one. */
 export function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createTcpServer();

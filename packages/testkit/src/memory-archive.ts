@@ -1,6 +1,6 @@
 /**
- * The tables of an archive as maps, on which plans run: rules are tested without a database, and one written here is a mistake. Rows are
- * frozen, so that nobody changes what the archive holds.
+ * The tables of an archive as maps, on which plans run: rules are tested without a database, and must not be implemented here. Rows are frozen,
+ * so that callers cannot change the archive.
  */
 import type { SessionRef } from "@lossless/core";
 import { hashSeal, SEAL_KINDS, SEALED } from "@lossless/core/adapter";
@@ -43,29 +43,29 @@ import { MemoryTable } from "./memory-table.ts";
 
 /** The kind of an event id that names a message of another session. */
 const ALIAS = 2;
-/** The bit of a summary of which no message is shown. */
+/** The flag of a summary of which no message is shown. */
 const HIDDEN_SUMMARY = 4;
 
 export class MemoryArchive implements Reads {
   readonly #tables: ReadonlyMap<TableName, MemoryTable>;
   readonly blobs: MemoryBlobs;
-  /** How what was changed is undone, the newest last; empty outside of a write. */
+  /** How to undo each change, the newest last; empty outside of a write. */
   readonly #undo: (() => void)[] = [];
-  /** The highest numbers of rows that were removed: none is given again. */
+  /** The highest numbers of removed rows: none is reused. */
   readonly #lastIds = new Map<TableName, number>();
   #depth = 0;
-  /** What a write has changed and is to be sealed. */
+  /** What a write has changed and must seal. */
   readonly #unsealed = new Map<SealKind, Set<Value>>(SEAL_KINDS.map((kind) => [kind, new Set()]));
-  /** How often the last plan asked. */
+  /** How many reads the last plan requested. */
   asks = 0;
 
-  /** A copy of another archive as it is now, or an empty one. */
+  /** A copy of another archive, or an empty one. */
   constructor(of?: MemoryArchive) {
     this.#tables = new Map(TABLE_NAMES.map((name) => [name, new MemoryTable(of?.tableOf(name))]));
     this.blobs = new MemoryBlobs(of?.blobs);
   }
 
-  /** Runs a plan; one that fails leaves nothing. */
+  /** Runs a plan; if it fails, nothing is changed. */
   write<T>(plan: () => Plan<T>): T {
     const before = this.#begin();
     try {
@@ -82,7 +82,7 @@ export class MemoryArchive implements Reads {
     }
   }
 
-  /** Several writes as one. */
+  /** Several writes as one transaction. */
   async writeThroughout<T>(work: () => Promise<T>): Promise<T> {
     const before = this.#begin();
     try {
@@ -125,7 +125,7 @@ export class MemoryArchive implements Reads {
     return this.tableOf(table).list() as Row<T>[];
   }
 
-  /** The row with a key of one column. */
+  /** The row with a one-column key. */
   find<T extends TableName>(table: T, key: number | string | null): Row<T> | undefined {
     return this.tableOf(table).get(String(key)) as Row<T> | undefined;
   }
@@ -135,7 +135,7 @@ export class MemoryArchive implements Reads {
     return this.tableOf(table).select(where as Values) as Row<T>[];
   }
 
-  /** As somebody else would, who seals nothing. */
+  /** Changes a row like an outside program, without sealing. */
   edit<T extends TableName>(table: T, key: Key<T>, set: Partial<Row<T>>): void {
     this.#update(table, key, set as Values);
     for (const ids of this.#unsealed.values()) ids.clear();
@@ -150,7 +150,7 @@ export class MemoryArchive implements Reads {
     for (const work of index) if (work.kind === "add-summary") this.#numberSummary(work.summaryId);
   }
 
-  /** A search knows summaries by numbers. */
+  /** Searches identify summaries by numbers. */
   #numberSummary(summary_id: string): void {
     const refs = this.list("summary_refs");
     if (refs.some((row) => row.summary_id === summary_id)) return;
@@ -194,7 +194,7 @@ export class MemoryArchive implements Reads {
     if (table === "messages" && row.forgotten_at === null) this.#awaitVectors(row);
   }
 
-  /** What arrived, or is shown again, has to be looked at by whoever fills a space. */
+  /** New or newly shown messages have to be considered when a space is filled. */
   #awaitVectors({ newest = null, message_id = null }: Values): void {
     for (const { space_id } of this.list("vector_spaces")) {
       const row = { message_id: newest ?? message_id, space_id };

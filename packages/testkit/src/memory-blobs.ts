@@ -4,7 +4,7 @@ import type { Blobs } from "@lossless/core/ports";
 export class MemoryBlobs implements Blobs {
   readonly #contents: Map<string, Uint8Array>;
 
-  /** A copy of others, or none. */
+  /** A copy of another instance, or empty. */
   constructor(of?: MemoryBlobs) {
     this.#contents = new Map(of ? of.#contents : []);
   }

@@ -1,6 +1,6 @@
 /**
- * The store port on maps and arrays: it answers the questions of plans, applies what they end in, and has no rule of its own. Tests that are
- * not about a database use it. It passes the store contract, but for what concerns files on a disk, other processes and crashes.
+ * The store port on maps and arrays: it answers the reads of plans, applies their change sets, and has no rules of its own. Tests that are not
+ * about a database use it. It passes the store contract, except for files on a disk, other processes and crashes.
  */
 import {
   EngineError,
@@ -87,7 +87,7 @@ const NO_STORAGE: StorageProof = {
   isTransient: () => false,
 };
 
-/** What a store of maps needs to know of messages: how one is read. */
+/** A store of maps only needs to know how to read a message. */
 export function openMemoryStore(derive: Derive, archive: MemoryArchive = new MemoryArchive()): Store {
   const write = async <T>(plan: () => Plan<T>): Promise<T> => archive.write(plan);
   const read = async <T>(plan: () => Asking<T>): Promise<T> => archive.read(plan);

@@ -1,4 +1,7 @@
-/** One table of an archive of maps: rows by their key, and by every column that somebody has looked for. A row is frozen, so that it can be handed out as it is. */
+/**
+ * One table of an archive of maps: rows by key, and by every column that has been searched. A row is frozen, so that it can be returned without
+ * a copy.
+ */
 import type { Value, Values } from "@lossless/core/ports";
 
 type Rows = Map<string, Values>;
@@ -20,7 +23,7 @@ export class MemoryTable {
     return [...this.#rows.values()];
   }
 
-  /** Puts a row in the place of the one with this key; undefined takes that away. */
+  /** Replaces the row with this key; undefined removes it. */
   put(name: string, row: Values | undefined): void {
     const before = this.#rows.get(name);
     for (const [column, found] of this.#columns) {

@@ -1,6 +1,6 @@
 /**
  * Archives as earlier versions of the program left them, beside the messages that were stored in them. Each was written by a program of its
- * version (`scripts/write-archive.ts`), so that nothing about it is made up.
+ * version (`scripts/write-archive.ts`), so that nothing about it is artificial.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import type { Engine } from "@lossless/core";
 
 const FOLDER = join(import.meta.dirname, "../archives");
 
-/** Schema versions of which there is an archive with `readArchiveMessages` in it. */
+/** Schema versions for which there is an archive with `readArchiveMessages` in it. */
 export function listArchiveVersions(): number[] {
   return readdirSync(FOLDER)
     .flatMap((name) => /^schema-(\d+)\.db\.gz$/.exec(name)?.[1] ?? [])
@@ -31,7 +31,7 @@ interface ArchiveBatch {
   }[];
 }
 
-/** What was stored in every one of them, in the order of storing: two sessions, then a revision of a message of the second. */
+/** The content of every one of them, in the order of storing: two sessions, then a revision of a message of the second. */
 export function readArchiveMessages(): ArchiveBatch[] {
   const stored = JSON.parse(readFileSync(join(FOLDER, "messages.json"), "utf8")) as {
     session: string;
@@ -55,7 +55,7 @@ function unpack(name: string, path: string): void {
 export const readClaudeCodeLines = (): string[] =>
   readFileSync(join(FOLDER, "claude-code.jsonl"), "utf8").trimEnd().split("\n");
 
-/** What each way of searching finds in these lines, where they are the only messages, and what it should: no copies, and a prompt that waited. */
+/** What each search mode finds in these lines, if they are the only messages, and what it should: no copies, and a prompt that waited. */
 export async function searchClaudeCodeLines(engine: Engine): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for (const mode of ["full_text", "regex"] as const)
@@ -77,7 +77,7 @@ export const CLAUDE_CODE_FOUND: Readonly<Record<string, string[]>> = {
   "regex pilot": ["msg_1"],
 };
 
-/** Schema 21, into which these lines were imported: the books were indexed then. */
+/** Schema 21 with these lines imported: at that time the books were indexed. */
 export function writeClaudeCodeArchive(path: string): void {
   unpack("schema-21-claude-code.db.gz", path);
 }
@@ -90,7 +90,7 @@ export function writeInterruptedArchive(path: string): void {
   unpack("schema-16-interrupted-import.db.gz", path);
 }
 
-/** The same with so many further messages without a row in `event_ids`: only their own rows, so that `verify` would not pass. */
+/** The same with this many further messages without a row in `event_ids`: only their own rows, so `verify` would fail. */
 export function writeLongInterruptedArchive(path: string, messages: number): void {
   writeInterruptedArchive(path);
   const database = new DatabaseSync(path);
@@ -104,7 +104,7 @@ export function writeLongInterruptedArchive(path: string, messages: number): voi
   database.close();
 }
 
-/** What takes a migration back, newest first, where no row of its own is needed to look like an archive from before it. */
+/** SQL that reverts each migration, newest first, where no row of its own is needed to look like an earlier archive. */
 const TAKE_BACK: Readonly<Record<number, string>> = {
   22: "DROP INDEX undated_messages; ALTER TABLE messages DROP COLUMN dated; ALTER TABLE conversations DROP COLUMN unlisted_at; ALTER TABLE conversations DROP COLUMN pinned_at; ALTER TABLE conversations DROP COLUMN tags; ALTER TABLE conversations DROP COLUMN name;",
   21: "ALTER TABLE conversations DROP COLUMN model; ALTER TABLE conversations DROP COLUMN title; ALTER TABLE conversations DROP COLUMN branch; ALTER TABLE conversations DROP COLUMN project; ALTER TABLE conversations DROP COLUMN agent;",
@@ -117,7 +117,7 @@ const TAKE_BACK: Readonly<Record<number, string>> = {
   16: "DROP TABLE seals; DROP TRIGGER refuse_older_programs;",
 };
 
-/** SQL that makes an archive look as one of an older schema. */
+/** SQL that makes an archive look like one of an older schema. */
 export function renderTakeBack(version: number): string {
   const newest = Object.keys(TAKE_BACK)
     .map(Number)

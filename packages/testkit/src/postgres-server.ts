@@ -1,7 +1,6 @@
 /**
- * A real PostgreSQL for tests: a server of its own in a private folder, on a Unix socket there, as a user without privileges.
- * It does not wait for the disk: what a test proves about crashes, it proves about processes, not about power. It stops when the process that
- * started it ends, however that ends.
+ * A real PostgreSQL for tests: a server of its own in a private folder, on a Unix socket there, as a user without privileges. It runs without
+ * fsync: tests prove crashes of processes, not power loss. It stops when the process that started it ends, for whatever reason.
  */
 import { execFileSync, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
@@ -17,7 +16,7 @@ import { findPostgres, findServerUser, OLDEST_POSTGRES, unfoldPrograms } from ".
 export { findPostgres };
 
 const USER = "lcm";
-/** Ends a program by a signal when this process is gone: its end of the pipe closes with it. */
+/** Signals a program when this process is gone, which closes its end of the pipe. */
 export const watched = (signal: "QUIT" | "TERM"): string =>
   `exec 3<&0; "$@" & server=$!; (cat <&3 >/dev/null; kill -${signal} $server 2>/dev/null) & wait $server`;
 
@@ -26,14 +25,14 @@ export interface PostgresServer {
   readonly folder: string;
   /** Of the server itself, such as "15.18". */
   readonly version: string;
-  /** Makes a database, empty or as another one is that nobody has open, and gives its address. */
+  /** Creates a database, empty or as a copy of another one that nobody has open, and returns its address. */
   createDatabase(template?: string): Promise<string>;
   addressOf(database: string): string;
   /** By TCP on loopback, for a server with a certificate. */
   tcpAddressOf(database: string): string;
-  /** Runs SQL and gives the rows of the last statement. */
+  /** Runs SQL and returns the rows of the last statement. */
   query(address: string, sql: string): Promise<unknown[]>;
-  /** Stops it as a crash does, or in order, and starts it again after a while. */
+  /** Stops it as in a crash, or in order, and starts it again after a while. */
   restart(how?: "immediate" | "fast", downMs?: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -46,7 +45,7 @@ export interface Certificate {
 
 let shared: Promise<PostgresServer> | null = null;
 
-/** One server for all tests of this process; each makes databases of its own. */
+/** One server for all tests of this process; each creates its own databases. */
 export const sharePostgres = (): Promise<PostgresServer> =>
   (shared ??= findPostgres().then((programs) => startPostgres(programs ?? "")));
 
@@ -138,7 +137,7 @@ function writeCertificate(
 
 async function query(address: string, text: string): Promise<unknown[]> {
   const client = new pg.Client(address);
-  // Whoever asks hears of a lost connection by the answer; between two answers nobody has to.
+  // A query reports a lost connection to its caller; between queries it can be ignored.
   client.on("error", () => undefined);
   await client.connect();
   try {
@@ -149,7 +148,7 @@ async function query(address: string, text: string): Promise<unknown[]> {
   }
 }
 
-/** Asked again and again for as long as the process lives: how long a start takes depends on the machine. */
+/** Retries for as long as the process lives: the start time depends on the machine. */
 async function waitUntilReady(address: string, server: ChildProcess): Promise<string> {
   for (;;) {
     try {
@@ -163,7 +162,7 @@ async function waitUntilReady(address: string, server: ChildProcess): Promise<st
   }
 }
 
-/** Tests on a server of this process; left out, with a word why, where there is none. */
+/** Tests on a server of this process; skipped with a reason if there is none. */
 export function describePostgres(name: string, work: (server: PostgresServer) => void | Promise<void>): void {
   describe(name, async () => {
     const programs = await findPostgres();

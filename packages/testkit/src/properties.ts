@@ -1,6 +1,6 @@
 /**
- * Properties start from the same seed in every run, so that a change is judged by its own faults and not by the luck of a draw.
- * `LCM_SEED=n` starts from another seed and `LCM_SEED=random` from a new one each time; a failure prints the seed that shows it again.
+ * Properties start from the same seed in every run, so that a failure is due to the change and not to chance. `LCM_SEED=n` starts from another
+ * seed and `LCM_SEED=random` from a new one each time; a failure prints the seed that reproduces it.
  */
 import { configureGlobal } from "fast-check";
 

@@ -1,6 +1,6 @@
 /**
- * What the APIs of five providers refuse, as a check of messages in the format of pi and OpenClaw. Written from the providers' own
- * documents and error messages and on purpose without a line of the engine's grammars: it is what those are tested against.
+ * What the APIs of five providers refuse, as a check of messages in the format of pi and OpenClaw. Written from the providers' own documentation
+ * and error messages, deliberately without any code of the engine's grammars, which are tested against it.
  */
 import type { ContextBlock, ContextMessage } from "@lossless/core";
 
@@ -21,7 +21,7 @@ const CALL_IDS: Record<string, RegExp> = {
 const BEGIN_WITH_USER = ["anthropic", "gemini", "bedrock"];
 const TAKE_TURNS = ["gemini", "bedrock"];
 
-/** Everything the provider would refuse; empty: it takes the messages. */
+/** Everything the provider would refuse; empty: it accepts the messages. */
 export function listRefusals(provider: string, messages: readonly ContextMessage[]): string[] {
   const refusals = [...checkTexts(messages), ...checkCalls(provider, messages)];
   if (messages.length === 0) refusals.push("there is no message");
@@ -57,7 +57,7 @@ function isWellFormed(value: unknown): boolean {
   return Object.entries(value).every(([key, member]) => key.isWellFormed() && isWellFormed(member));
 }
 
-/** How the engine begins a frame around text from the archive, and the only way it ends. */
+/** How the engine opens a frame around text from the archive, and the only way it closes. */
 const FRAMES = [
   { begins: /^<summary id="sum_[0-9a-f]{16}" /, tag: /<\/?\s*summary\b/gi, ends: "\n</summary>" },
   { begins: /^<recall trust="untrusted">\n/, tag: /<\/?\s*recall\b/gi, ends: "\n</recall>" },
@@ -76,7 +76,7 @@ function checkFrame({ text }: ContextBlock): string[] {
   return isClosedOnce ? [] : [`a frame that its text can close: ${text.slice(0, 40)}`];
 }
 
-/** Each call is answered once, by the messages right behind it, under its own name. */
+/** Each call is answered once, by the messages directly after it, under its own name. */
 function checkCalls(provider: string, messages: readonly ContextMessage[]): string[] {
   const refusals: string[] = [];
   const known = new Set<string>();

@@ -1,4 +1,4 @@
-/** Chance from a seed: the same seed gives the same run on every machine. */
+/** Seeded random numbers: the same seed gives the same run on every machine. */
 import type { Clock } from "@lossless/core/ports";
 
 export interface Random {
@@ -38,7 +38,7 @@ export function makeRandom(seed: number): Random {
   };
 }
 
-/** A clock that moves one millisecond a call, with chance from a seed. */
+/** A clock that advances one millisecond per call, with randomness from a seed. */
 export function makeClock(seed: number, startMs = Date.UTC(2026, 0, 1)): Clock {
   const random = makeRandom(seed);
   let now = startMs;

@@ -1,6 +1,6 @@
 /**
- * The text index answered by scanning: for a store of maps and arrays, and as the measure of every other index. It knows the port and the
- * rule when a text holds a clue, and nothing else.
+ * A text index that scans: for a store of maps and arrays, and as the reference for every other index. It knows only the port and the rule for
+ * when a text matches a clue.
  */
 import { holdsClue, readTextTerms } from "@lossless/core/ports";
 import type {
@@ -15,7 +15,7 @@ import type {
   TextTerms,
 } from "@lossless/core/ports";
 
-/** A current document, as the store that owns the index gives it. */
+/** A current document, from the store that owns the index. */
 export interface ScanDocument {
   readonly id: number;
   readonly owner: string;
@@ -27,7 +27,7 @@ export interface ScanDocument {
   readonly text: string;
 }
 
-/** What is looked at of a document. */
+/** The indexed content of a document. */
 export interface ScanEntry {
   readonly id: number;
   readonly terms: TextTerms;
@@ -38,12 +38,12 @@ interface Entry extends ScanDocument, ScanEntry {}
 export class ScanTextIndex implements TextIndex {
   readonly #entries: Record<DocumentKind, Map<number, Entry>> = { message: new Map(), summary: new Map() };
 
-  /** Takes a document in, in place of the one with the same id. */
+  /** Adds a document, replacing the one with the same id. */
   add(kind: DocumentKind, document: ScanDocument): void {
     this.#entries[kind].set(document.id, { ...document, terms: readTextTerms(document.text) });
   }
 
-  /** Takes out what was revised, forgotten or replaced. */
+  /** Removes a document that was revised, forgotten or replaced. */
   remove(kind: DocumentKind, id: number): void {
     this.#entries[kind].delete(id);
   }
@@ -66,7 +66,7 @@ export class ScanTextIndex implements TextIndex {
     return clues.map((clue) => findHolding(entries, clue));
   }
 
-  /** Nothing is known of how words are spelled: every message may raise the doubt. */
+  /** Spelled words are unknown: every message may raise the doubt. */
   async findDoubts(_doubts: unknown, scope: RecallScope): Promise<IdRange[]> {
     return this.#list("message", scope)
       .map(({ id }): IdRange => [id, id])
@@ -98,11 +98,11 @@ function isInScope(
   );
 }
 
-/** The documents that hold a clue, in their order. */
+/** The documents that match a clue, in their order. */
 export const findHolding = (entries: readonly ScanEntry[], clue: TextClue): number[] =>
   entries.filter(({ terms }) => holdsClue(terms, clue)).map(({ id }) => id);
 
-/** Of documents, the newest first. */
+/** The input is ordered newest first. */
 export function toListing(ids: readonly number[], limit: number): ClueListing {
   const listed = ids.slice(0, limit + 1);
   return {

@@ -1,4 +1,4 @@
-/** What the tests with a real database need: an engine that closes itself, the stored lines, and a file with everything odd in it. */
+/** Helpers for tests with a real database: an engine that closes itself, the stored lines, and a file with every oddity. */
 
 import { join } from "node:path";
 

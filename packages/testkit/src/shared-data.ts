@@ -1,11 +1,11 @@
-/** Real conversations for evaluation, which live beside the project and are never part of it. Tests skip when they are absent. */
+/** Real conversations for evaluation, which are beside the project and never part of it. Tests skip when they are absent. */
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const projectRoot = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 
-/** The data folder, or null with a line that says so. */
+/** The data folder, or null after printing that it is absent. */
 export function findSharedData(): string | null {
   const folder = process.env.LCM_SHARED_DATA ?? join(projectRoot, "..", "shared", "data");
   if (existsSync(folder)) return folder;

@@ -1,6 +1,6 @@
 /**
- * Scripts of a simulation: a seed and the numbers of its steps, each of which draws from a seed of its own. A script that fails is shortened, by
- * leaving out steps for as long as it still fails, and reported with the command that plays it again.
+ * Scripts of a simulation: a seed and the numbers of its steps, each with its own derived seed. A failing script is shortened by omitting steps
+ * while it still fails, and reported with the command that replays it.
  */
 
 export interface StepScript {
@@ -9,9 +9,9 @@ export interface StepScript {
 }
 
 export interface PlayedSteps {
-  /** What was done, a line for each step that was played. */
+  /** One line for each step that was played. */
   readonly trail: readonly string[];
-  /** Empty: all went well. */
+  /** Empty: no faults. */
   readonly faults: readonly string[];
 }
 
@@ -20,13 +20,13 @@ const MAX_TRIES = 60;
 
 export const stepsUpTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1);
 
-/** What a fault is told apart by while a script is shortened: numbers in it change with the steps. */
+/** What identifies a fault while a script is shortened: numbers in it change with the steps. */
 const kindOf = ({ faults }: PlayedSteps): string =>
   (faults[0] ?? "").split("\n")[0]?.replaceAll(/\d+/g, "#") ?? "";
 
 type Play<S extends StepScript, P extends PlayedSteps> = (script: S) => Promise<P>;
 
-/** Leaves out runs of steps, ever shorter ones, while the first fault stays the same. */
+/** Omits runs of steps, shorter and shorter, while the first fault stays the same. */
 async function shorten<S extends StepScript, P extends PlayedSteps>(
   script: S,
   failed: P,
@@ -53,7 +53,7 @@ async function shorten<S extends StepScript, P extends PlayedSteps>(
   return best;
 }
 
-/** Plays a script; one that fails ends in an error with its shortened form and the command for it. `closely` finds faults no later than `play`. */
+/** Plays a script; a failure throws an error with the shortened script and the command for it. `closely` finds faults no later than `play`. */
 export async function playOrExplain<S extends StepScript, P extends PlayedSteps>(
   script: S,
   file: string,

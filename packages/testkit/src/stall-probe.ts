@@ -1,17 +1,17 @@
 /**
- * How long a thread is away from its event loop, which is how long a host stands still. Time in which it could have run and others had the
- * processor is not counted where the system tells of it.
+ * Measures how long a thread is away from its event loop, that is, how long a host is blocked. Time in which it was runnable but others had the
+ * processor is not counted if the system reports it.
  */
 import { readFileSync } from "node:fs";
 
 const PROBE_MS = 1;
 const MAX_COUNTED_MS = 1_000;
 
-/** Watches how long the thread is away from its event loop. */
+/** Samples how long the thread is away from its event loop. */
 export class StallProbe {
   stallMs = 0;
   workMs = 0;
-  /** How often it was away for so many milliseconds, the last number for all that is longer. */
+  /** How often it was away for each number of milliseconds; the last entry counts everything longer. */
   readonly #counts = new Uint32Array(MAX_COUNTED_MS + 1);
   #timer: NodeJS.Timeout;
   #last = performance.now();
@@ -27,7 +27,7 @@ export class StallProbe {
     clearInterval(this.#timer);
   }
 
-  /** Of all looks, this share found the thread away for no longer than so many milliseconds. */
+  /** This share of all samples found the thread away for no longer than the result, in milliseconds. */
   percentile(share: number): number {
     const total = this.#counts.reduce((sum, count) => sum + count, 0);
     let seen = 0;
@@ -49,7 +49,7 @@ export class StallProbe {
   }
 }
 
-/** How long this thread could have run but got no processor, because others had it. Linux tells; elsewhere it counts as a stall. */
+/** How long this thread was runnable without a processor. Linux reports it; elsewhere it counts as a stall. */
 function readQueuedMs(): number {
   if (process.platform !== "linux") return 0;
   const [, queuedNs = "0"] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ");

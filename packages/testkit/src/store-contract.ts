@@ -1,6 +1,6 @@
 /**
- * What every store must do. An adapter's test calls `testStore` with a way to open itself; the suite speaks to the port alone, so that
- * one set of sentences holds for every backend.
+ * What every store must do. An adapter's test calls `testStore` with a way to open itself; the suite uses only the port, so that the same tests
+ * apply to every backend.
  */
 import { POSITION_STEP } from "@lossless/core";
 import type { SessionRef } from "@lossless/core";
@@ -19,7 +19,7 @@ import { makeTemporaryFolder } from "./temporary.ts";
 
 export { makeEvent } from "./contract/parts.ts";
 
-/** Notes which verbs are called, and passes every call on. */
+/** Records which verbs are called, and forwards every call. */
 function watchVerbs(store: Store, used: Set<string>): Store {
   return new Proxy(store, {
     get: (target, name) => {
@@ -33,9 +33,9 @@ function watchVerbs(store: Store, used: Set<string>): Store {
 
 export interface StoreUnderTest {
   readonly open: (folder: string) => Store | Promise<Store>;
-  /** The verbs of the port as this store has them. */
+  /** The verbs of the port that this store implements. */
   readonly verbs: readonly string[];
-  /** What it cannot: to copy itself as a file, because it is none. What it does not leave: remains of what was forgotten. */
+  /** `copies`: it cannot copy itself as a file, because it is not one. `remains`: it leaves no remains of forgotten data. */
   readonly without?: readonly ("copies" | "remains")[];
 }
 

@@ -1,7 +1,7 @@
 /**
- * One gateway of a team: stores turns of its conversations, and now and then an event of a conversation that all of the team store, and writes the number
- * of each turn to its output once it is stored. A server that is gone for a while is waited for, as a host waits with its spool. What it stores
- * follows from its number alone, so that the parent knows every event without being told.
+ * One gateway of a team: stores turns of its own conversations, and occasionally an event of a conversation that the whole team stores, and
+ * prints the number of each turn once it is stored. It waits for a server that is temporarily down, as a host does with its spool. The events
+ * depend only on its number, so that the parent knows every one.
  */
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -32,7 +32,7 @@ export const sessionOf = (writer: number, conversation: number): SessionRef => (
 export const eventIdsOf = (turn: number): string[] =>
   Array.from({ length: TURN_MESSAGES }, (_, n) => `${turn}-${n}`);
 
-/** The event of the common conversation that belongs to a turn. */
+/** The event of the shared conversation that belongs to a turn. */
 export const sharedEventOf = (turn: number): string | null =>
   turn % SHARED_EVERY === 0 ? `shared-${turn / SHARED_EVERY}` : null;
 
@@ -59,7 +59,7 @@ function makeTurn(writer: number, turn: number): Arrival[] {
   return eventIdsOf(turn).map((eventId, at) => ({ eventId, message: messages[at] }));
 }
 
-/** Repeats work while the server cannot take it. */
+/** Retries work while the server is unavailable. */
 async function insist<T>(work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

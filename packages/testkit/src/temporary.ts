@@ -19,14 +19,14 @@ export function makeTemporaryFolder(prefix = "lossless-test-"): TemporaryFolder 
   };
 }
 
-/** A directory that is gone after the test. */
+/** A directory that is removed after the test. */
 export function makeTemporaryDirectory(): string {
   const folder = makeTemporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   return folder.path;
 }
 
-/** An archive that a test file builds once. Returns what copies it into the folder of a test, and says where the copy is. */
+/** An archive that a test file builds once. Returns a function that copies it into a test's folder and returns the path. */
 export function buildOnce(build: (folder: string) => Promise<void>): (folder: string) => string {
   const built = makeTemporaryFolder();
   beforeAll(() => build(built.path));

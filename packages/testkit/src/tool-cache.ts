@@ -1,7 +1,7 @@
 /**
- * Programs of others that tests try us with: hosts, examiners, other versions of Node. They are large and never dependencies of the project, so they
- * are installed once into a cache (`LCM_HOST_CACHE`, else a folder in the home). An installation is whole or not there: it is made aside and
- * renamed into place. No install script runs.
+ * Third-party programs for tests: hosts, validators, other versions of Node. They are large and never dependencies of the project, so they are
+ * installed once into a cache (`LCM_HOST_CACHE`, else a folder in the home). An installation is atomic: it is made in another folder and renamed
+ * into place. No install script runs.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -19,18 +19,18 @@ export function cachePath(name: string): string {
   return join(process.env["LCM_HOST_CACHE"] ?? join(homedir(), ".cache", "lossless-claw"), name);
 }
 
-/** npm writes this file last, so an installation that was cut off does not have it. */
+/** npm writes this file last, so an interrupted installation does not have it. */
 export function isCached(folder: string): boolean {
   return existsSync(join(folder, "node_modules", ".package-lock.json"));
 }
 
-/** Installs one package, and what it needs, into a folder of the cache. */
+/** Installs one package with its dependencies into a folder of the cache. */
 export async function installPackage(name: string, version: string, target: string): Promise<void> {
   const manifest = JSON.stringify({ private: true, dependencies: { [name]: version } });
   await installAside(target, (aside) => writeFile(join(aside, "package.json"), manifest));
 }
 
-/** Installs what a folder of the project locks. */
+/** Installs the locked dependencies of a project folder. */
 export async function installLocked(source: string, target: string): Promise<void> {
   await installAside(target, async (aside) => {
     for (const name of ["package.json", "package-lock.json"])
@@ -55,7 +55,7 @@ async function installAside(target: string, prepare: (aside: string) => Promise<
   }
 }
 
-/** Folders of installations of the same whose process is gone. */
+/** Removes folders of installations of the same package whose process is gone. */
 async function removeLeftovers(target: string): Promise<void> {
   const parent = join(target, "..");
   await mkdir(parent, { recursive: true });

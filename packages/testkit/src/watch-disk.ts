@@ -1,9 +1,9 @@
-/** What a program asks of the disk, in order: tests of what is written before what. On Linux only. */
+/** Records the disk operations of a program in order, for tests of write ordering. Linux only. */
 import fs from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 
-/** What is flushed, renamed and removed while `work` runs, in order. The calls themselves go through. */
+/** What is flushed, renamed and removed while `work` runs, in order. The calls themselves are executed. */
 export async function watchDisk(work: () => Promise<unknown>): Promise<string[]> {
   const { fsyncSync, renameSync, rmSync } = fs;
   const { rename } = fs.promises;

@@ -1,4 +1,4 @@
-/** What every store must do when an operator cares for it: proving, forgetting, joining and removing; and what it keeps of redacted messages. */
+/** What every store must do for an operator: proving, forgetting, joining and removing; and what it keeps of redacted messages. */
 import type { Store } from "@lossless/core/ports";
 import { compileRedaction, createVault, deriveMessage, prepareMessage } from "@lossless/core/testing";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** What every store must do with summaries after they were made, and with what is owed and counted. */
+/** What every store must do with existing summaries, debts and counts. */
 import { POSITION_STEP } from "@lossless/core";
 import type { FoldRun, SummaryText } from "@lossless/core/ports";
 import { expect, test } from "vitest";

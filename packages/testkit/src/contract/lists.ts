@@ -1,4 +1,4 @@
-/** How every store lists conversations: by time, origin and what a person calls them, with times that are known. */
+/** How every store lists conversations: by time, origin and title, with known times. */
 import type { AppendEvent, LabelUpdate, ListConversations } from "@lossless/core/ports";
 import { expect, test } from "vitest";
 import { batchOf, clock, fold, makeEvent, say, session, textOf } from "./parts.ts";
@@ -6,7 +6,7 @@ import type { WithStore } from "./parts.ts";
 
 const START = 1_700_000_000_000;
 
-/** A message whose time its caller says, or that nobody knows. */
+/** A message whose time is given by its caller, or unknown. */
 function sayAt(text: string, { at, isDated }: { at: number; isDated: boolean }): AppendEvent {
   const event = makeEvent(text, say(text));
   return { ...event, prepare: () => ({ ...event.prepare(), createdAt: at, isDated }) };

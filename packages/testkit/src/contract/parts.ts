@@ -1,4 +1,4 @@
-/** What the sentences about stores are told with: a session, events as `ingest` hands them over, and folds. */
+/** Helpers of the store contract: a session, events as `ingest` passes them, and folds. */
 import type { SessionRef } from "@lossless/core";
 import { nameSource } from "@lossless/core/ports";
 import type {
@@ -20,7 +20,7 @@ import { makeClock } from "../random.ts";
 export const session: SessionRef = { key: "agent:main:test", id: "session-1", owner: "main" };
 export const clock = makeClock(7);
 
-/** An event as `ingest` would hand it to the store. */
+/** An event as `ingest` would pass it to the store. */
 export function makeEvent(
   eventId: string,
   message: unknown,
@@ -63,23 +63,23 @@ export async function allMessages(store: Store, conversationId: number) {
   ).items;
 }
 
-/** The messages of a scope that hold an index word. */
+/** The messages of a scope that contain an index term. */
 export async function findWord(store: Store, word: string, scope: RecallScope): Promise<readonly number[]> {
   const clues = [{ kind: "phrase", words: [word] } as const];
   const { listings } = await store.findClues({ kind: "message", clues, scope, limit: 10 });
   return listings[0]?.ids ?? [];
 }
 
-/** Runs a sentence on a new store; afterwards that store, and every other one it opened, must prove. */
+/** Runs a test on a new store; afterwards that store, and every other one it opened, must prove. */
 export type WithStore = (work: (store: Store, scene: Scene) => Promise<void>) => Promise<void>;
 
 export interface Scene {
   readonly folder: string;
-  /** Another store of the same kind, in a place of its own. */
+  /** Another store of the same kind, in its own place. */
   readonly openAnother: () => Promise<Store>;
 }
 
-/** Stores texts as messages `e0`, `e1`, … and gives their ids. */
+/** Stores texts as messages `e0`, `e1`, … and returns their ids. */
 export async function tell(
   store: Store,
   texts: readonly string[],
@@ -122,7 +122,7 @@ export async function readItems(
   return run.map(({ summary, ...item }) => ({ ...item, summaryId: summary?.summaryId ?? null }));
 }
 
-/** Makes a summary of the first items of the cover. */
+/** Folds the first items of the cover into a summary. */
 export async function fold(
   store: Store,
   conversationId: number,
@@ -132,14 +132,14 @@ export async function fold(
   return store.storeSummary({ conversationId, run, summary: text, state, now: clock.now() });
 }
 
-/** A new text for a summary, made from these sources. */
+/** Replaces the text of a summary by one made from these sources. */
 export const replace = (
   oldId: string,
   summary: SummaryText,
   sources: readonly RunItem[],
 ): SummaryReplacement => ({ oldId, summary, sourceKeys: sources.map(nameSource) });
 
-/** What stands in the context, oldest first: ids of summaries, and of messages. */
+/** The content of the context, oldest first: ids of summaries and messages. */
 export async function readContext(store: Store, conversationId: number): Promise<(string | number | null)[]> {
   const cover = await store.readCoverTail({ conversationId, maxTokens: 100_000, maxMessages: 100 });
   return (cover?.items ?? []).map((item) => item.summaryId ?? item.messageId).toReversed();

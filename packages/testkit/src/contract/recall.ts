@@ -1,4 +1,4 @@
-/** What every store must find and read for recall, and nothing of it outside the scope it was asked for. */
+/** What every store must find and read for recall, never outside the requested scope. */
 import type { Grant, TextClue } from "@lossless/core/ports";
 import { expect, test } from "vitest";
 import { batchOf, clock, fold, makeEvent, say, session, tell, textOf } from "./parts.ts";
@@ -96,7 +96,7 @@ export function testRecall(withStore: WithStore): void {
         ["a heron stands", "another heron", "storks walk"].map((text) => JSON.stringify(say(text))),
       );
       expect(await store.readTextsWithin(all, FOREIGN)).toEqual([]);
-      // "stor" goes on behind: the messages with storks may hold it inside a word.
+      // "stor" continues after it: the messages with storks may contain it inside a word.
       const doubts = await store.findDoubts([{ letters: "stor", side: "behind" }], {});
       const revision = scanned.find(({ arrival }) => arrival.includes("walk"))?.messageId ?? 0;
       expect(doubts.some(([first, last]) => first <= revision && revision <= last)).toBe(true);

@@ -1,4 +1,4 @@
-/** What every store must do when a conversation moves from one archive to another: the rows as they are, whole or not at all. */
+/** What every store must do when a conversation moves from one archive to another: unchanged rows, all or nothing. */
 import type { AppendBatch, MovedFile, MovedRow, Store, TransferIn } from "@lossless/core/ports";
 import { deriveMessage } from "@lossless/core/testing";
 import { expect, test } from "vitest";
@@ -54,7 +54,7 @@ async function unpack(store: TransferIn, luggage: Luggage): Promise<number> {
   return conversationId;
 }
 
-/** A conversation with a turn, a revision, a hidden message, a summary and, if asked for, a large file. */
+/** A conversation with a turn, a revision, a hidden message, a summary and optionally a large file. */
 async function makeConversation(store: Store, hasFile: boolean): Promise<number> {
   const table = Array.from({ length: 9_000 }, (_, i) => `${i},plant-${i % 97}`).join("\n");
   const paste = say(`look: <file name="stock.csv" mime="text/csv">${hasFile ? table : ""}</file>`);

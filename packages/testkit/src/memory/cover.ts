@@ -1,4 +1,4 @@
-/** Reading the cover of an archive of maps, from either end. What is made of the items is decided in `archive/cover-reads.ts`. */
+/** Reads the cover of an archive of maps, from either end. `archive/cover-reads.ts` decides what to do with the items. */
 import {
   countHeld,
   countPrefix,
@@ -41,7 +41,7 @@ export const coverVerbs = (archive: MemoryArchive) => {
     });
   };
   const END = Number.MAX_SAFE_INTEGER;
-  /** From one position up to another, not included, oldest first. */
+  /** From one position up to another (exclusive), oldest first. */
   const listItems = (id: number, from = -END, before = END): CoverItem[] => {
     const [first, last] = [
       { startPosition: from, seq: -1 },

@@ -1,4 +1,7 @@
-/** Documents of an archive of maps by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
+/**
+ * Documents of an archive of maps by id, with their neighbours: candidates for the ranking, texts for showing. Nothing outside the scope is
+ * returned.
+ */
 import {
   toCandidates,
   toFoundSummary,
@@ -32,7 +35,7 @@ export const isCurrent = (archive: MemoryArchive, message: MessageRow): boolean 
 const isAt = (time: number, { since = -Infinity, before = Infinity }: RecallScope): boolean =>
   time >= since && time < before;
 
-/** Whether a place of a conversation is in the scope, or in what a fork of it has in common with its parent. */
+/** Whether a position of a conversation is in the scope, or in what a fork of it shares with its parent. */
 function isPositionInScope(
   archive: MemoryArchive,
   conversationId: number,
@@ -55,7 +58,7 @@ export const isInScope = (archive: MemoryArchive, message: MessageRow, scope: Re
 export const listCurrent = (archive: MemoryArchive, scope: RecallScope): MessageRow[] =>
   archive.list("messages").filter((row) => isCurrent(archive, row) && isInScope(archive, row, scope));
 
-/** The summaries of a scope that somebody is shown. */
+/** The shown summaries of a scope. */
 export const listFound = (archive: MemoryArchive, scope: RecallScope): FoundSummaryRow[] =>
   archive
     .list("summary_refs")
@@ -70,7 +73,7 @@ export const listFound = (archive: MemoryArchive, scope: RecallScope): FoundSumm
 const isWithin = (id: number, ranges: readonly IdRange[]): boolean =>
   ranges.some(([first, last]) => first <= id && id <= last);
 
-/** A revision stands where its first version stood. */
+/** A revision has the place of its first version. */
 const findFirstSeq = (archive: MemoryArchive, message: MessageRow): number =>
   (archive.find("messages", message.revises) ?? message).seq;
 
@@ -81,7 +84,7 @@ interface Placed extends DatedId {
 const byPlace = (a: Placed, b: Placed): number =>
   b.createdAt - a.createdAt || b.position - a.position || b.id - a.id;
 
-/** The documents that are asked for, and of those that are tied the newest. */
+/** The requested documents, and the newest of those that are tied. */
 function listSeeds({ ids, tied }: CandidateRequest, known: readonly Placed[]): ReadonlySet<number> {
   const isTied = new Set(tied?.ids);
   const newest = known.filter(({ id }) => isTied.has(id)).toSorted(byPlace);

@@ -1,4 +1,4 @@
-/** Where clues stand in an archive of maps: every current text is looked at. */
+/** Finds clues in an archive of maps by reading every current text. */
 import type { DocumentKind, RecallScope, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { findHolding, toListing } from "../scan-text-index.ts";
@@ -49,7 +49,7 @@ export const clueVerbs = (archive: MemoryArchive, terms: Terms) =>
         .reverse();
       return clues.map((clue) => findHolding(entries, clue));
     },
-    /** Nothing is known of how words are spelled: every message may raise the doubt. */
+    /** Spelled words are unknown: every message may raise the doubt. */
     async findDoubts(_doubts, scope) {
       const ids = listCurrent(archive, scope).map(({ message_id }) => message_id);
       return ids.sort((a, b) => a - b).map((id): [number, number] => [id, id]);

@@ -14,7 +14,7 @@ import { findOwned, readBytes } from "./read.ts";
 
 type SummaryRecord = Row<"summaries">;
 
-/** By where they begin, the finest first. */
+/** By their start, the lowest depth first. */
 const listInOrder = (archive: MemoryArchive, conversationId: number, owner?: string): SummaryRecord[] =>
   (findOwned(archive, conversationId, owner)
     ? archive.filter("summaries", { conversation_id: conversationId })

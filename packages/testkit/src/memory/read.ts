@@ -29,7 +29,7 @@ import type { MemoryArchive } from "../memory-archive.ts";
 
 type MessageRow = Row<"messages">;
 
-/** Undefined for a conversation of somebody else. */
+/** Undefined for a conversation of another owner. */
 export function findOwned(
   archive: MemoryArchive,
   conversationId: number | undefined,
@@ -67,18 +67,18 @@ const listCuts = (archive: MemoryArchive, messageId: number): CutPart[] =>
     .filter(({ type }) => type === "payload")
     .map((part) => ({ ...part, file: archive.find("large_files", part.file_id) ?? null }));
 
-/** What was cut out of a message, as far as its references tell. */
+/** The payloads cut out of a message, according to its references. */
 export const readCutPayloads = (archive: MemoryArchive, messageId: number): CutPayload[] =>
   toCutPayloads(listCuts(archive, messageId));
 
-/** The bytes handed in. */
+/** The arrival bytes. */
 export function readBytes(archive: MemoryArchive, message: MessageRow): Uint8Array {
   const cuts = listCuts(archive, message.message_id);
   const contents = cuts.map(({ file }) => file && archive.content(file.storage_path));
   return putTogether(message, cuts, contents);
 }
 
-/** The time that reading shows: of a line without one, that of the next line that has one, at the end that of the last before. */
+/** The displayed time: a line without one has that of the next line with one, at the end that of the last before. */
 export function readAt(archive: MemoryArchive, message: MessageRow): number {
   if (message.dated === 1) return message.created_at;
   const rows = listInOrder(archive, message.conversation_id);
@@ -88,7 +88,7 @@ export function readAt(archive: MemoryArchive, message: MessageRow): number {
   return near?.created_at ?? message.created_at;
 }
 
-/** What has no known time comes last. */
+/** Rows without a known time come last. */
 const compareTimes = (a: number | null, b: number | null): number =>
   Number(a === null) - Number(b === null) || (a ?? 0) - (b ?? 0);
 
@@ -153,7 +153,7 @@ function toShown(archive: MemoryArchive, first: MessageRow): ShownMessage {
   };
 }
 
-/** How many rows there are for each set of reasons that hides one. */
+/** The number of rows for each set of hiding reasons. */
 export function groupHidden(rows: readonly MessageRow[]): { hidden: number; n: number }[] {
   const hidden = rows.filter(({ hidden_now }) => hidden_now !== 0);
   return Array.from(
@@ -314,7 +314,7 @@ export const readVerbs = (archive: MemoryArchive) =>
         index: { kind: "ready", messages: archive.count("messages", { forgotten_at: null }), pending: 0 },
       };
     },
-    /** Nothing is stored in pages: only what was handed in and what lies in files can be counted. */
+    /** Nothing is stored in pages: only arrival bytes and files can be counted. */
     async measureStorage() {
       const handedInBytes = sumOf(archive.list("conversations"), (row) => row.arrival_bytes);
       const toShare = (bytes: number) => ({

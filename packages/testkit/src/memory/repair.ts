@@ -33,7 +33,7 @@ export const repairVerbs = (archive: MemoryArchive) => {
       const { salt, commitment } = row;
       return { ...redaction, messageId, bytes: readBytes(archive, row), salt, commitment };
     },
-    /** There is one version: the one that is running. */
+    /** There is only one version: the running one. */
     async readVersions() {
       return { schemaVersion: 0, storedSchemaVersion: 0 };
     },

@@ -1,4 +1,4 @@
-/** What the texts of an archive of maps hold. They are analysed when somebody looks for them, each once. */
+/** The terms of the texts of an archive of maps. Texts are analysed on first use, each once. */
 import { decodeTerms } from "@lossless/core/adapter";
 import { readTextTerms } from "@lossless/core/ports";
 import type { Derive, Row, TextTerms } from "@lossless/core/ports";
@@ -10,7 +10,7 @@ const split = (terms: Uint8Array): string[] => (terms.byteLength === 0 ? [] : de
 export class Terms {
   readonly #archive: MemoryArchive;
   readonly #derive: Derive;
-  /** By body: what is written anew under the same number is another. */
+  /** Keyed by body: new content under the same number is a different entry. */
   readonly #messages = new WeakMap<Uint8Array, TextTerms>();
   readonly #texts = new Map<string, TextTerms>();
 

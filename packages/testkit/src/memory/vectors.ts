@@ -1,4 +1,4 @@
-/** Vectors in an archive of maps: every search compares all of a space. */
+/** Vectors in an archive of maps: every search compares the whole space. */
 import {
   addSpend,
   dotProduct,
