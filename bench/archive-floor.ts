@@ -1,6 +1,6 @@
 /**
- * The floor of the archive benchmark: the least any store with full-text search does. The JSON goes into one plain table, the text into
- * a contentless FTS5 index, in this thread, with the durability the archive has (WAL, every commit on the disk).
+ * The floor of the archive benchmark: the minimum work of any store with full-text search. The JSON goes into one plain table, the text into a
+ * contentless FTS5 index, in this thread, with the archive's durability (WAL, every commit on the disk).
  */
 import { DatabaseSync } from "node:sqlite";
 import type { StatementSync } from "node:sqlite";

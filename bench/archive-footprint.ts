@@ -1,4 +1,4 @@
-/** What the archive takes: bytes on disk for each byte of JSON, memory of an import, and time of the host's thread. */
+/** The footprint of the archive: bytes on disk per byte of JSON, memory of an import, and time of the host's thread. */
 import { execFile } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -19,7 +19,7 @@ export interface DiskResult {
   readonly filesBytes: number;
 }
 
-/** Imports the real Claude Code transcripts, if they are there, folds them if asked to, and weighs the closed database. */
+/** Imports the real Claude Code transcripts, if present, folds them if requested, and measures the closed database. */
 export async function measureRealDisk(foldTokens: number | null = null): Promise<DiskResult | null> {
   const data = findSharedData();
   const paths =
@@ -65,7 +65,7 @@ export function writeSessionFile(path: string, bytes: number): void {
 
 export type Task = "import" | "turns" | "large";
 
-/** Runs a task in a process of its own, several times; each run has its own database. */
+/** Runs a task in its own process, several times; each run has its own database. */
 export async function runProgram(task: Task, file: string, times: number): Promise<ProgramResult[]> {
   const reports: ProgramResult[] = [];
   for (let i = 0; i < times; i++) {

@@ -1,7 +1,7 @@
 /**
- * Messages for the archive benchmark, from a seed: turns of an agent at work, each a question, a reply with tool calls, a tool's result
- * and an answer. Words come by rank as in real texts (few often, most of them rarely), a turn keeps coming back to its own words, and
- * about one word in three hundred is new to the archive, so that a full-text index grows as it does in life.
+ * Messages for the archive benchmark, from a seed: turns of an agent at work, each a question, a reply with tool calls, a tool's result and an
+ * answer. Word frequencies are as in real texts (few are common, most are rare), a turn repeats its own words, and about one word in three
+ * hundred is new to the archive, so that a full-text index grows realistically.
  */
 import { makeRandom } from "@lossless/testkit/random.ts";
 import type { Random } from "@lossless/testkit/random.ts";
@@ -9,7 +9,7 @@ import type { Random } from "@lossless/testkit/random.ts";
 export interface GeneratedMessage {
   readonly eventId: string;
   readonly message: Record<string, unknown>;
-  /** The message as JSON text and bytes; what is raw. */
+  /** The message as JSON text and bytes: the raw size. */
   readonly json: string;
   readonly bytes: Uint8Array;
   /** Its readable text, which the floor indexes. */
@@ -40,7 +40,7 @@ const TOPIC_WORDS = 30;
 const TOPIC_RATE = 0.5;
 const START_MS = Date.UTC(2026, 0, 5, 8);
 
-/** Words by rank: the common ones first, then made-up ones. The same for every seed, as a language is. */
+/** Words by rank: the common ones first, then made-up ones. The same for every seed, like a language. */
 export const VOCABULARY: readonly string[] = makeVocabulary();
 
 function makeVocabulary(): string[] {
@@ -63,7 +63,7 @@ function joinWords(first: string, second: string): string {
   return `${first}${second.charAt(0).toUpperCase()}${second.slice(1)}`;
 }
 
-/** Messages one after the other; event ids are random, as hosts make them. */
+/** Messages one after the other; event ids are random, as in hosts. */
 export class MessageSource {
   readonly #random: Random;
   #topic: string[] = [];
@@ -194,13 +194,13 @@ export class MessageSource {
     return `${this.#random.pick(FOLDERS)}/${this.#word()}/${this.#word()}-${this.#word()}.${this.#random.pick(EXTENSIONS)}`;
   }
 
-  /** Code speaks of few things, again and again; now and then it names a new one. */
+  /** Code mentions few names again and again; now and then a new one. */
   #identifier(): string {
     if (this.#random.next() < NEW_WORD_RATE * 4) return joinWords(this.#word(), this.#word());
     return IDENTIFIERS[this.#rank(IDENTIFIERS.length)] ?? "index";
   }
 
-  /** By rank as in real texts, with a share of words that were never seen before: hashes, numbers, names. */
+  /** By rank as in real texts, with a share of new words: hashes, numbers, names. */
   #word(): string {
     const random = this.#random;
     if (random.next() < NEW_WORD_RATE)

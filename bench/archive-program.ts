@@ -1,6 +1,6 @@
 /**
- * A process of its own for what can only be measured in one: the peak memory of an import, and how long the main thread stands still
- * while the engine works. Prints one line of JSON.
+ * A separate process for what can only be measured in one: the peak memory of an import, and how long the main thread is blocked while the
+ * engine works. Prints one line of JSON.
  */
 import { openEngine } from "lossless-claw";
 import { importTranscript } from "@lossless/interchange";
@@ -10,9 +10,9 @@ import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 export interface ProgramResult {
   readonly peakBytes: number;
   readonly messages: number;
-  /** Longest time between two moments at which the main thread was free, less what it waited for a processor. */
+  /** Longest time between two moments at which the main thread was free, minus its wait for a processor. */
   readonly stallMs: number;
-  /** Most of the processor's time the main thread itself took between two such moments. */
+  /** The most processor time that the main thread itself used between two such moments. */
   readonly workMs: number;
 }
 
@@ -61,7 +61,7 @@ async function prepareWork(
 
 const [task = "", database = "", file = ""] = process.argv.slice(2);
 const { work, close } = await prepareWork(task, database, file);
-// The first call pays for compiling the way to the worker; a host pays it once, at its start.
+// The first call includes compiling the path to the worker; a host pays that once, at its start.
 const probe = new StallProbe();
 const messages = await work();
 probe.stop();

@@ -1,7 +1,7 @@
 /**
- * How long storing takes beside the floor: single messages, turns of four, and imports, in archives of several sizes. Floor and archive
- * take turns slice by slice, and so do a small and a large archive, so that whatever else the machine does falls on all of them alike;
- * what counts is the median of the ratios of neighbouring slices.
+ * The time to store compared with the floor: single messages, turns of four, and imports, in archives of several sizes. Floor and archive
+ * alternate slice by slice, and so do a small and a large archive, so that other load affects all alike; the result is the median of the ratios
+ * of neighbouring slices.
  */
 import { join } from "node:path";
 import { openEngine } from "lossless-claw";
@@ -16,9 +16,9 @@ export interface Workload {
   readonly name: string;
   /** Messages per transaction. */
   readonly commit: number;
-  /** Messages per slice: enough for the write-ahead log to be folded back now and then. */
+  /** Messages per slice: enough for occasional checkpoints of the write-ahead log. */
   readonly slice: number;
-  /** Commit size the archive is filled with before it is measured; live ones take a few turns at a time, to come there sooner. */
+  /** Commit size for filling the archive before the measurement; live workloads use a few turns at a time, to get there sooner. */
   readonly fill: number;
 }
 
@@ -39,20 +39,20 @@ export interface SpeedResult {
   readonly floorUs: number;
   readonly oursUs: number;
   readonly ratio: number;
-  /** Cost per message here by the cost in the small archive measured alongside; 1 for the small one itself. */
+  /** Cost per message here divided by the cost in the small archive measured alongside; 1 for the small one itself. */
   readonly floorGrowth: number;
   readonly oursGrowth: number;
 }
 
 const SESSION_MESSAGES = 2_000;
-/** The small archive has 2,000 messages on average: it is measured from here to there, then begun anew. */
+/** The small archive has 2,000 messages on average: it is measured from this size to the next, then recreated. */
 const SMALL_FROM = 1_000;
 const SMALL_TO = 3_000;
 const SLICES = 24;
-/** Calls under way while filling, which nobody measures. */
+/** Concurrent calls while filling, which is not measured. */
 const FILL_LANES = 4;
 
-/** The floor and the archive, side by side, fed with the same messages. */
+/** The floor and the archive, fed with the same messages. */
 class Pair {
   readonly #folder: TemporaryFolder;
   readonly #floor: Floor;
@@ -127,7 +127,7 @@ class Pair {
   async #ingest(batch: readonly GeneratedMessage[], commit: number): Promise<unknown> {
     const id = `session-${Math.floor(this.#count / SESSION_MESSAGES)}`;
     const session = { key: `agent:main:${id}`, id, owner: "main" };
-    // An importer hands over the bytes of lines, a host hands over objects and names the turn.
+    // An importer passes the bytes of lines, a host passes objects and names the turn.
     if (commit === IMPORT_BATCH) {
       return this.#engine.ingest({
         session,
@@ -144,7 +144,7 @@ class Pair {
   }
 }
 
-/** Measures workloads in an archive of a size, beside a small one. */
+/** Measures workloads in an archive of a given size, alternating with a small one. */
 export async function measureSpeed(
   size: number,
   workloads: readonly [Workload, ...Workload[]],
@@ -176,8 +176,8 @@ export async function measureSpeed(
 }
 
 /**
- * Processor time instead of time: what both do in this very thread, without the disk, other processes, and the way to a worker and back.
- * On a machine that is not quiet this is the number to trust.
+ * Processor time instead of wall time: the work of both in this thread, without the disk, other processes, and the round trip to a worker. On a
+ * busy machine this is the number to trust.
  */
 export async function measureWork(workload: Workload): Promise<SpeedResult> {
   const pair = await Pair.open(3, false);

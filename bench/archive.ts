@@ -1,6 +1,6 @@
 /**
- * What the archive costs: time per message beside a floor measured in the same run, growth of that time with the size of the archive,
- * bytes on disk, memory of an import, and how long the host's thread ever stands still.
+ * The cost of the archive: time per message compared with a floor measured in the same run, growth of that time with the size of the archive,
+ * bytes on disk, memory of an import, and the longest time the host's thread is blocked.
  *
  * `npm run bench -- archive [--sizes 2000,20000,200000] [--only speed|footprint]`
  */
@@ -72,7 +72,7 @@ async function measureAllSpeeds(sizes: readonly number[]): Promise<Row[]> {
       ...(await measureSpeed(size, [SINGLE, TURNS], showProgress)),
       ...(await measureSpeed(size, [IMPORT], showProgress)),
     ];
-    // The small archive is measured beside each large one; the last measurement stands for it.
+    // The small archive is measured beside each large one; the last measurement is used.
     found.set(
       SMALL,
       results.map((result) => result.small),
@@ -153,7 +153,7 @@ function renderDisk(title: string, disk: DiskResult, limit: number | null): Row[
   ];
 }
 
-/** Of the command, as people run it; and of a program that calls the library with Node's own settings for memory. */
+/** Memory of the command, as people run it; and of a program that calls the library with Node's default memory settings. */
 async function measureMemory(): Promise<Row[]> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const file = folder.file("large.jsonl");
@@ -225,7 +225,7 @@ function round(value: number, digits = 0): number {
   return Number(value.toFixed(digits));
 }
 
-/** Progress goes to people only: the table and the JSON stay clean. */
+/** Progress is printed only for people: the table and the JSON stay clean. */
 function showProgress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
 }

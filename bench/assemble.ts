@@ -1,8 +1,8 @@
 /**
- * What a context costs, beside the floor of reading and parsing the bodies that were chosen, at several sizes of history behind the
- * same context: ten summaries over everything old, then the newest turns word for word. Ours and the floor take turns, and so do the
- * sizes, so that whatever else the machine does falls on all of them alike. Both the time on the wall and that of the processor are
- * shown; which of them the goals are judged by depends on whether the machine was quiet, and the notes say so.
+ * The cost of a context compared with the floor of reading and parsing the chosen bodies, for several sizes of history with the same context:
+ * ten summaries over everything old, then the newest turns word for word. Ours and the floor alternate, and so do the sizes, so that other load
+ * affects all alike. Both wall time and processor time are shown; the goals use one of them depending on whether the machine was quiet, and the
+ * notes say which.
  *
  * `npm run bench -- assemble [--sizes 2000,20000,200000,1000000] [--rounds 40]`
  */
@@ -21,7 +21,7 @@ type Row = Record<string, string | number>;
 
 const DEFAULT_SIZES = [2_000, 20_000, 200_000, 1_000_000];
 const DEFAULT_ROUNDS = 40;
-/** An engine answers for hours: what is measured is not how fast it gets compiled. */
+/** An engine runs for hours: exclude the time to compile it. */
 const WARM_UP_ROUNDS = 60;
 /** The newest messages, the same in each archive. */
 const RECENT_MESSAGES = 400;
@@ -29,7 +29,7 @@ const TOP_SUMMARIES = 10;
 const FANOUT = 10;
 const MAX_LEAF_MESSAGES = 2_000;
 const SUMMARY_TOKENS = 1_800;
-/** The first shows everything, as a context does that is folded in time; the others are tight and show only a part. */
+/** The first shows everything, like a context that is folded in time; the others are tight and show only a part. */
 const BUDGETS = [200_000, 64_000, 16_000];
 const MAX_GROWTH = 1.3;
 const MAX_RATIO = 2;
@@ -112,7 +112,7 @@ function render({ budgetTokens, samples }: Measured, clock: Clock): Row[] {
   });
 }
 
-/** An archive of a size whose context is that of every other size. */
+/** An archive of a given size whose context is the same as at every other size. */
 class Subject {
   readonly size: number;
   readonly #archive: Archive;
@@ -167,7 +167,7 @@ class Subject {
   }
 }
 
-/** The least that any assembly does: fetch what was chosen, decompress, parse. */
+/** The minimum work of any assembly: fetch the chosen rows, decompress, parse. */
 class Floor {
   readonly #database: DatabaseSync;
   readonly #message: StatementSync;
@@ -217,7 +217,7 @@ async function foldAll(archive: Archive): Promise<void> {
   await foldRun(archive, summaries, "reserve");
 }
 
-/** As many leaves as give, fanout by fanout, exactly the wanted number at the top. */
+/** The number of leaves that gives, fanout by fanout, exactly the wanted number at the top. */
 async function foldLeaves(archive: Archive): Promise<RunKey[]> {
   let leaves = TOP_SUMMARIES * FANOUT;
   while (archive.stored / leaves > MAX_LEAF_MESSAGES) leaves *= FANOUT;

@@ -1,7 +1,7 @@
 /**
- * The measures that two versions of the program are compared by (`compare.ts`). It runs in a process of its own from the tree it
- * belongs to, so that every version measures itself with its own interfaces. For each name that the parent sends, it takes one sample:
- * the work itself in processor time, without its preparation, and how many units it was.
+ * The measures for comparing two versions of the program (`compare.ts`). Runs in its own process from its own tree, so that every version
+ * measures itself with its own interfaces. For each name that the parent sends, it takes one sample: the processor time of the work, without its
+ * preparation, and the number of units.
  */
 import { statSync } from "node:fs";
 import { openEngine } from "lossless-claw";
@@ -16,18 +16,21 @@ export interface Sample {
 
 const SESSION = { key: "agent:main:turns", id: "turns", owner: "main" };
 const BUDGET_TOKENS = 200_000;
-/** Samples of about a tenth of a second: long enough for the collector to run in each, short enough for neighbours to meet the same machine. */
+/**
+ * Samples of about a tenth of a second: long enough for the garbage collector to run in each, short enough that neighbouring samples see the
+ * same load.
+ */
 const TURNS = 40;
 const QUESTION_ROUNDS = 2;
 const OPENINGS = 12;
 const ASSEMBLIES = 4;
-/** Several full leaves, so that every fold has enough work to be measured. */
+/** Several full leaves, so that every fold has enough work to measure. */
 const FOLD_TOKENS = 120_000;
 const HISTORY_MESSAGES = 2_000;
 
 type Measure = () => Promise<Sample>;
 
-/** An archive of its own for each measure; it lives until the parent ends the process, then its folder is removed. */
+/** A separate archive for each measure; it exists until the parent ends the process, then its folder is removed. */
 const archives: Archive[] = [];
 
 async function makeArchive(messages: number): Promise<Archive> {
@@ -38,14 +41,14 @@ async function makeArchive(messages: number): Promise<Archive> {
   return archive;
 }
 
-/** `work` counts its units. */
+/** `work` returns its number of units. */
 async function time(work: () => Promise<number>): Promise<Sample> {
   const start = processorMs();
   const units = await work();
   return { cost: processorMs() - start, units };
 }
 
-/** Turns of four messages, each a transaction, and the indexing that follows. */
+/** Turns of four messages, each a transaction, including the indexing that follows. */
 async function prepareTurns(): Promise<Measure> {
   const archive = await makeArchive(HISTORY_MESSAGES);
   const source = new MessageSource(2);
@@ -66,7 +69,7 @@ async function prepareTurns(): Promise<Measure> {
   };
 }
 
-/** Words that the archive has in many messages, in few and in none; a question; a regular expression. */
+/** Words in many messages, in few and in none; a question; a regular expression. */
 const QUESTIONS: readonly { pattern: string; mode: "full_text" | "regex" }[] = [
   { pattern: "server config default", mode: "full_text" },
   { pattern: "which error did the build return", mode: "full_text" },
@@ -98,7 +101,7 @@ async function prepareOpen(): Promise<Measure> {
     });
 }
 
-/** A folded history with its newest turns word for word, at a budget that shows it all and at one that must choose. */
+/** A folded history with its newest turns word for word, at a budget that shows all of it and at one that does not. */
 async function prepareAssemble(): Promise<Measure> {
   const archive = await makeArchive(HISTORY_MESSAGES);
   const conversation = await archive.conversation();
@@ -119,7 +122,7 @@ async function prepareAssemble(): Promise<Measure> {
     });
 }
 
-/** New turns behind a history that is folded already; units are the tokens that summaries were made from. */
+/** New turns after an already folded history; units are the tokens that summaries were made from. */
 async function prepareFold(): Promise<Measure> {
   const archive = await makeArchive(HISTORY_MESSAGES);
   const source = new MessageSource(3);
@@ -140,7 +143,7 @@ async function prepareFold(): Promise<Measure> {
   };
 }
 
-/** Bytes of a closed database; the same at every sample, so it is weighed once. */
+/** Bytes of a closed database; the same at every sample, so it is measured once. */
 async function prepareSize(): Promise<Measure> {
   const archive = await makeArchive(2 * HISTORY_MESSAGES);
   await archive.engine.compact({ conversationId: 1, budgetTokens: BUDGET_TOKENS, force: true });

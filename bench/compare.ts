@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- --compare <commit> [--rounds 12]`: the working tree beside an earlier commit. The commit is checked out into a
- * worktree and measures itself with its own `compare-program.ts`; where it has none yet, it gets today's `bench/`. Both processes stay
- * alive and take turns sample by sample, so that whatever else the machine does falls on both. What counts is processor time per unit,
- * as the median of the ratios of neighbouring samples.
+ * `npm run bench -- --compare <commit> [--rounds 12]`: compares the working tree with an earlier commit. The commit is checked out into a
+ * worktree and measures itself with its own `compare-program.ts`; if it has none yet, it gets today's `bench/`. Both processes stay alive and
+ * alternate sample by sample, so that other load affects both. The result is processor time per unit, as the median of the ratios of
+ * neighbouring samples.
  */
 import { execFileSync, fork, spawnSync } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
@@ -31,7 +31,7 @@ const MEASURES: readonly Measure[] = [
   { name: "database size", unit: "bytes per message", limit: 1.03 },
 ];
 const DEFAULT_ROUNDS = 20;
-/** What is measured is not how fast the code gets compiled. */
+/** Excludes the time to compile the code. */
 const WARM_UP_ROUNDS = 4;
 const ROOT = join(import.meta.dirname, "..");
 const PROGRAM = join("bench", "compare-program.ts");
@@ -86,7 +86,7 @@ async function compareMeasure(
 
 type Answer = { readonly sample: Sample } | { readonly error: string };
 
-/** One version at work in a process of its own. */
+/** One version in its own process. */
 class Side {
   readonly #tree: string;
   readonly #process: ChildProcess;
@@ -120,7 +120,7 @@ function git(...args: string[]): string {
   return execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 }
 
-/** The commit named after `--compare`; null when there is no such commit. */
+/** The commit after `--compare`; null when it does not exist. */
 export function readCommit(args: readonly string[]): string | null {
   const name = args[args.indexOf("--compare") + 1] ?? "";
   const { status, stdout } = spawnSync("git", ["rev-parse", "--verify", "--quiet", `${name}^{commit}`], {
@@ -149,7 +149,7 @@ export function openWorktree(commit: string): Worktree {
   };
 }
 
-/** The packages of the tree itself, and everything else as it is installed here. */
+/** Links the packages of the tree itself, and everything else as installed here. */
 function linkModules(tree: string): void {
   const own = new Map(
     readdirSync(join(tree, "packages"))

@@ -1,6 +1,6 @@
 /**
- * The compression table of the documents, for 10, 30, 50 and 100 turns: how small our context is, and what of the answers is still in it.
- * A part of the retention benchmark by itself, because it is the part people ask for and takes less than two minutes.
+ * The compression table of the documents, for 10, 30, 50 and 100 turns: the size of our context, and how much of the answers is still in it. A
+ * separate part of the retention benchmark, because it is the part people want and takes less than two minutes.
  *
  * `npm run bench -- compression [--json]`
  */

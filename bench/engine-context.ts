@@ -1,6 +1,6 @@
 /**
- * The context the engine itself makes of a history: stored, folded as it falls due, assembled for a budget, no model; and what one question
- * then finds in the archive. Each call has an archive of its own.
+ * The engine's own context of a history: stored, folded when due, assembled for a budget, no model; and what one question then finds in the
+ * archive. Each call has its own archive.
  */
 import { openEngine } from "lossless-claw";
 import type { Arrival, AssembledContext, ContextMessage, Engine } from "@lossless/core";
@@ -9,17 +9,17 @@ import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 export interface EngineContext {
   readonly text: string;
   readonly tokens: number;
-  /** For each question that was asked: the passages one call finds. */
+  /** For each question: the passages one call finds. */
   readonly recalled: readonly string[];
 }
 
 const SESSION = { key: "agent:main:bench", id: "bench", owner: "main" };
 const BATCH = 500;
 
-/** The messages, in as many pieces as there are compactions. */
+/** The messages, in one piece per compaction. */
 type Stages = readonly (readonly Arrival[])[];
 
-/** `isTarget`: folded because somebody asked for contexts of that size, and not when it fell due. */
+/** `isTarget`: folded on request for contexts of that size, and not when due. */
 export async function assembleAfterFolding(
   stages: Stages,
   budgetTokens: number,
@@ -34,7 +34,7 @@ export async function assembleAfterFolding(
         await engine.ingest({ session: SESSION, messages: messages.slice(at, at + BATCH) });
       }
       if (isTarget) await engine.compact({ conversationId: 1, budgetTokens, targetTokens: budgetTokens });
-      // One sweep has a limit of passes; quiet moments come again and again.
+      // One sweep has a limit of passes; idle time comes again and again.
       else while ((await engine.maintain({ conversationId: 1, budgetTokens })).changed);
     }
     const context = await engine.assemble({ conversationId: 1, budgetTokens });
@@ -48,7 +48,7 @@ export async function assembleAfterFolding(
   }
 }
 
-/** One call for each question, as it is asked, with the defaults and without a model. */
+/** One call for each question, with the defaults and without a model. */
 async function recallEach(engine: Engine, questions: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const prompt of questions) {
@@ -58,10 +58,10 @@ async function recallEach(engine: Engine, questions: readonly string[]): Promise
   return found;
 }
 
-/** Windows that are tried, as multiples of the wanted size: right after a fold a context takes about half of its window. */
+/** Windows to try, as multiples of the wanted size: right after a fold a context takes about half of its window. */
 const WINDOWS = [2.2, 1.9, 1.6, 1.3];
 
-/** The largest context of at most so many tokens, whatever the window it was made for: what rivals of that size are compared with. */
+/** The largest context of at most this many tokens, for any window: the baselines of that size are compared with it. */
 export async function assembleUpTo(
   stages: Stages,
   tokens: number,
@@ -77,11 +77,11 @@ export async function assembleUpTo(
   return best;
 }
 
-/** What a model reads of a context. */
+/** The text of a context for a model. */
 export const renderContext = (context: Pick<AssembledContext, "messages"> | null | undefined): string =>
   (context?.messages ?? []).map(renderMessage).join("\n");
 
-/** What a model reads of a message. */
+/** The text of a message for a model. */
 function renderMessage({ role, content }: ContextMessage): string {
   const blocks = content.map((block) =>
     typeof block.text === "string"

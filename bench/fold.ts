@@ -1,7 +1,6 @@
 /**
- * What folding costs the engine: milliseconds per pass with a summariser that takes no time, in conversations of several sizes. A pass
- * reads its run, plans, and publishes in a transaction of its own. Sizes take turns, so that whatever else the machine does falls on
- * all of them alike.
+ * The engine's cost of folding: milliseconds per pass with a summariser that takes no time, in conversations of several sizes. A pass reads its
+ * run, plans, and publishes in its own transaction. Sizes alternate, so that other load affects all alike.
  *
  * `npm run bench -- fold [--sizes 2000,20000,200000] [--rounds 24]`
  */
@@ -23,7 +22,7 @@ type Row = Record<string, string | number>;
 const DEFAULT_SIZES = [2_000, 20_000, 200_000];
 const DEFAULT_ROUNDS = 32;
 const BUDGET_TOKENS = 200_000;
-/** A round adds so many tokens: a full leaf and a little more. */
+/** Tokens that a round adds: a full leaf and a little more. */
 const ROUND_TOKENS = 22_000;
 const MAX_GROWTH = 1.5;
 
@@ -66,7 +65,7 @@ const NOTES = [
   "Idle: a call of maintain that finds nothing to do.",
 ];
 
-/** A conversation of a size, folded as far as it goes. */
+/** A conversation of a given size, folded as far as possible. */
 async function prepare(size: number): Promise<Subject> {
   const archive = new Archive();
   await archive.addShort(size, (stored) => showProgress(`storing ${stored}/${size}`));

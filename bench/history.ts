@@ -1,6 +1,6 @@
 /**
- * Long conversations for the benchmarks of folding and assembling: short messages, stored fast, and a summariser that takes no time.
- * What is measured on them is the engine itself; no model and no extractive summariser is involved.
+ * Long conversations for the benchmarks of folding and assembling: short messages, stored fast, and a summariser that takes no time. They
+ * measure the engine itself; no model and no extractive summariser is involved.
  */
 import { estimateTextTokens, resolveSettings } from "@lossless/core";
 import type { ConversationRow, Engine, SessionRef, Settings } from "@lossless/core";
@@ -24,7 +24,7 @@ const WORDS =
     .trim()
     .split(/\s+/);
 
-/** One archive in a folder of its own, whose summaries take no time. */
+/** One archive in its own folder, whose summaries take no time. */
 export class Archive {
   readonly path: string;
   readonly store: Store;
@@ -49,7 +49,7 @@ export class Archive {
     return this.#stored;
   }
 
-  /** Appends short messages, user and assistant in turn. */
+  /** Appends short messages, alternating user and assistant. */
   async addShort(count: number, onProgress: (stored: number) => void = () => undefined): Promise<void> {
     for (let left = count; left > 0; left -= BATCH) {
       const messages = Array.from({ length: Math.min(BATCH, left) }, () => this.#makeShort());
@@ -63,7 +63,7 @@ export class Archive {
     this.#stored += messages.length;
   }
 
-  /** Has what was stored indexed now: indexing happens a moment after storing and is nobody else's time to measure. */
+  /** Forces indexing now: it normally runs shortly after storing and must not count in the measurement. */
   async settle(): Promise<void> {
     await this.store.flushIndex();
   }
@@ -101,7 +101,7 @@ function makeText(below: (limit: number) => number, words: number): string {
 
 const texts = new Map<number, string>();
 
-/** A text of about so many tokens; made once, because making it is nobody's time to measure. */
+/** A text of about this many tokens; made once, so that making it does not count in the measurement. */
 export function textOf(tokens: number): string {
   let text = texts.get(tokens);
   if (text === undefined) {
@@ -118,7 +118,7 @@ const summarizeInstantly: Summarize = (request) => {
   return Promise.resolve({ content, tokens: request.targetTokens, model: "bench/instant", level: "normal" });
 };
 
-/** Processor time of this process so far: unlike the clock on the wall it does not run while the machine is busy with others. */
+/** Processor time of this process so far: unlike wall time it excludes the load of other processes. */
 export function processorMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -160,7 +160,7 @@ export function readRounds(args: readonly string[], rounds: number): number {
   return given;
 }
 
-/** Progress goes to people only: the table and the JSON stay clean. */
+/** Progress is printed only for people: the table and the JSON stay clean. */
 export function showProgress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
 }

@@ -1,6 +1,6 @@
 /**
- * What a hook costs the agent that waits for it, beside a bare `sh` that appends a line: alternating runs of the very commands that agents
- * start, from start to end, with input and output. `--rounds N` takes another number than 100.
+ * The cost of a hook for the agent that waits for it, compared with a bare `sh` that appends a line: alternating runs of the actual commands of
+ * agents, from start to end, with input and output. `--rounds N` overrides the 100 rounds.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -21,14 +21,14 @@ const EVENT = {
 };
 const STOP = { ...EVENT, hook_event_name: "Stop", last_assistant_message: "It is done. ".repeat(100) };
 const COMPACTED = { ...EVENT, hook_event_name: "SessionStart", source: "compact" };
-/** As large as a bundle may be. */
+/** The maximum size of a bundle. */
 const BUNDLE = `${JSON.stringify({ hookSpecificOutput: { additionalContext: "word ".repeat(1_000) } })}\n`;
 
 interface Case {
   readonly what: string;
   readonly command: string;
   readonly event: object;
-  /** Times the bare one; null for that. */
+  /** As a multiple of the bare one; null for that. */
   readonly bar: number | null;
   readonly printed: string;
 }
@@ -71,7 +71,7 @@ function listCases(database: string, lines: string): Case[] {
   ];
 }
 
-/** The watcher empties the spool; here the round does. */
+/** The round empties the spool, as the watcher would. */
 function measure(cases: readonly Case[], rounds: number, database: string): number[][] {
   const times: number[][] = cases.map(() => []);
   for (let at = 0; at < rounds; at += 1) {

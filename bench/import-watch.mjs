@@ -1,6 +1,6 @@
 /**
- * Loaded into the process under measurement before anything else: at its end it writes what the process took, thread by thread. Plain
- * JavaScript, because to load TypeScript takes 17 MB in each thread, which would count as the program's.
+ * Preloaded into the measured process: at its end it writes the process's usage, thread by thread. Plain JavaScript, because loading TypeScript
+ * takes 17 MB in each thread, which would count as the program's.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
@@ -8,7 +8,7 @@ import { isMainThread } from "node:worker_threads";
 const TASKS = "/proc/self/task";
 const TICK_MS = 10;
 const out = process.env.LCM_BENCH_USAGE;
-/** Processor time of the engine's thread, which ends before the process does; null where the system does not tell. */
+/** Processor time of the engine's thread, which ends before the process does; null if the system does not report it. */
 let engineCpuMs = null;
 
 function look() {
@@ -20,7 +20,7 @@ function look() {
       engineCpuMs = (Number(fields[11]) + Number(fields[12])) * TICK_MS;
     }
   } catch {
-    // A thread that has just ended, or a system without these files.
+    // The thread has just ended, or the system lacks these files.
   }
 }
 

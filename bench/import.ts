@@ -1,6 +1,6 @@
 /**
- * What `lcm import` does with a very large file: messages a second beside the floor of the archive benchmark, the most memory it ever
- * holds, and whether more than one processor works. The file is generated, imported by the real program, and deleted.
+ * `lcm import` on a very large file: messages per second compared with the floor of the archive benchmark, peak memory, and whether it uses more
+ * than one processor. The file is generated, imported by the real program, and deleted.
  *
  * `npm run bench -- import [--gigabytes 0.1]`
  */
@@ -71,7 +71,7 @@ interface Measured {
   readonly cpuUs: number;
 }
 
-/** Time of the floor per message, its messages made beforehand batch by batch. */
+/** Time of the floor per message; its messages are made beforehand, batch by batch. */
 function measureFloor(path: string, messages: number): Measured {
   const floor = new Floor(path);
   const source = new MessageSource(SEED);
@@ -89,10 +89,10 @@ function measureFloor(path: string, messages: number): Measured {
   return { wallUs: (wallMs * 1000) / done, cpuUs: cpuUs / done };
 }
 
-/** What `import-watch.mjs` writes down. */
+/** The output of `import-watch.mjs`. */
 interface ImportUsage {
   readonly peakBytes: number;
-  /** Processor time of the whole process, of its first thread, and of the engine's where the system tells. */
+  /** Processor time of the whole process, of its main thread, and of the engine's if the system reports it. */
   readonly cpuMs: number;
   readonly mainCpuMs: number;
   readonly engineCpuMs: number | null;
@@ -103,7 +103,7 @@ interface Imported extends ImportUsage {
   readonly stored: number;
 }
 
-/** Runs `lcm import` in a process of its own. */
+/** Runs `lcm import` in its own process. */
 export async function importFile(file: string, database: string, usage: string): Promise<Imported> {
   const watch = pathToFileURL(join(import.meta.dirname, "import-watch.mjs")).href;
   const startedAt = performance.now();
@@ -129,7 +129,7 @@ function renderRows(bytes: number, messages: number, floor: Measured, ours: Impo
   const perMessage = (ms: number): number => (ms * 1000) / messages;
   const engineMs = ours.engineCpuMs ?? ours.cpuMs - ours.mainCpuMs;
   const helpersMs = ours.cpuMs - ours.mainCpuMs - engineMs;
-  // Helpers take what is left of either processor.
+  // Helper threads use the rest of either processor.
   const busiestMs = Math.max(ours.mainCpuMs, engineMs, ours.cpuMs / PROCESSORS);
   const share = (floorUs: number, oursUs: number): Row => ({
     floor: round(1e6 / floorUs),

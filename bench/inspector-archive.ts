@@ -1,6 +1,6 @@
 /**
- * A large archive for the inspector's benchmark and tests: one conversation of any length, folded as it would be in a small window, so that
- * it has a deep graph. Kept in a folder and made again only when it is missing.
+ * A large archive for the inspector's benchmark and tests: one conversation of any length, folded as in a small window, so that it has a deep
+ * graph. Kept in a folder and recreated only when missing.
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -12,7 +12,7 @@ import { MessageSource } from "./archive-messages.ts";
 const SEED = 20_260;
 const BATCH = 2_000;
 const SESSION = { key: "agent:main:bench", id: "bench", owner: "main" };
-/** Small leaves make many summaries: this many messages end as thousands of them. */
+/** Small leaves make many summaries: this many messages give thousands of them. */
 const LEAF_TOKENS = 4_000;
 const WINDOW_TOKENS = 32_000;
 

@@ -1,7 +1,7 @@
 /**
- * The inspector beside that of an earlier commit, in the same run and in turns: the first view after `lcm web` has printed its address, each
- * click as the first one and later, and the weight of the page. `npm run bench -- inspector-compare COMMIT [messages] [folder]`. Each side has an
- * archive of the same messages, written by itself; both are made once and kept in the folder.
+ * Compares the inspector with that of an earlier commit, alternating in the same run: the first view after `lcm web` has printed its address,
+ * each click as the first one and later, and the size of the page. `npm run bench -- inspector-compare COMMIT [messages] [folder]`. Each side
+ * has its own archive of the same messages; both are created once and kept in the folder.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -75,7 +75,7 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
   }
 }
 
-/** By the code of the tree, in a process of its own. */
+/** Created by the code of the tree, in its own process. */
 function makeArchive(tree: string, folder: string, messages: number): string {
   mkdirSync(folder, { recursive: true });
   const module = pathToFileURL(path.join(tree, "bench/inspector-archive.ts")).href;
@@ -85,7 +85,7 @@ function makeArchive(tree: string, folder: string, messages: number): string {
   return execFileSync(process.execPath, ["--input-type=module", "-e", script], options).trim();
 }
 
-/** Of both sides: before and now. */
+/** Results of both sides: before and now. */
 type Pair = readonly [before: number[], now: number[]];
 
 async function measureFirst(
@@ -108,7 +108,7 @@ async function measureFirst(
   return { views, first };
 }
 
-/** Both inspectors stay open, and each round asks one after the other. The first round does not count. */
+/** Both inspectors stay open, and each round clicks in one after the other. The first round does not count. */
 async function measureLater(
   browser: Browser,
   [before, now]: readonly [Side, Side],

@@ -1,7 +1,7 @@
 /**
- * The web inspector on a large archive, in a real browser: how long until the first view after `lcm web` has printed its address, how long
- * from a click until what was asked for is on the screen, as the first click after opening and later, and how large the page is.
- * `npm run bench -- inspector [messages] [folder]`; the archive is made once and kept in the folder.
+ * The web inspector on a large archive, in a real browser: the time to the first view after `lcm web` has printed its address, the time from a
+ * click to its result on the screen, as the first click after opening and later, and the size of the page. `npm run bench -- inspector
+ * [messages] [folder]`; the archive is created once and kept in the folder.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,22 +17,22 @@ import type { BenchResult } from "./report.ts";
 
 const MESSAGES = 100_000;
 const ROUNDS = 7;
-/** How often the inspector is started and opened for each kind of click, to measure it as the first. */
+/** How often the inspector is started for each kind of click, to measure it as the first. */
 const OPENINGS = 3;
 const FIRST_LIMIT_MS = 1_000;
 const CLICK_LIMIT_MS = 200;
-/** A server that answers with an error shows nothing, however long one waits. */
+/** A server that answers with an error never shows the result. */
 const CLICK_TIMEOUT_MS = 30_000;
-/** Of the page's own files, with gzip. */
+/** Of the page's own files, compressed with gzip. */
 export const SIZE_LIMIT_BYTES = 120_000;
 
 export interface Click {
   readonly name: string;
-  /** The click that leads to where this one can be made. */
+  /** The click that must come before this one. */
   readonly from?: Click;
-  /** What does it, in the page. */
+  /** The script that clicks, in the page. */
   readonly act: string;
-  /** True in the page when it is on the screen. */
+  /** True in the page when the result is on the screen. */
   readonly isDone: string;
 }
 
@@ -125,7 +125,7 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
   }
 }
 
-/** Bytes of everything the page itself consists of. */
+/** The size of all files of the page. */
 export async function weighPage(): Promise<{ gzip: number; brotli: number; plain: number }> {
   const files = [...(await loadPage()).values()];
   const sum = (compress: (content: Buffer) => Buffer): number =>
@@ -142,11 +142,11 @@ type Row = BenchResult["rows"][number];
 interface Openings {
   readonly startMs: number[];
   readonly viewMs: number[];
-  /** By click. */
+  /** Per click. */
   readonly clickMs: number[][];
 }
 
-/** Each click as the first that is made: nothing of it was read before, and the overview is still being drawn. */
+/** Each click as the first one: nothing of it was read before, and the overview is still being drawn. */
 async function measureOpenings(
   browser: Browser,
   database: string,
@@ -184,7 +184,7 @@ async function measureLater(
   });
 }
 
-/** A page on an inspector started for it; by the program of `tree`, which is this one when absent. */
+/** A page of an inspector started for it; by the program of `tree`, which is this one when absent. */
 export async function withPage<T>(
   browser: Browser,
   database: string,
@@ -229,7 +229,7 @@ async function startServer(
   throw new Error(`lcm web ended before it printed its address: ${printed}`);
 }
 
-/** How long it takes to draw the whole graph once, by turning the wheel over it. */
+/** The time to draw the whole graph once, by scrolling the wheel over it. */
 async function measureFrames(page: Page): Promise<number[]> {
   await measureClick(page, show("graph", "#/graph/1", "[aria-label=Graph] .swatch"));
   return page.evaluate(`(async () => {
@@ -238,14 +238,14 @@ async function measureFrames(page: Page): Promise<number[]> {
     for (let turn = 0; turn < 40; turn++) {
       canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: turn % 2 === 0 ? -30 : 30, cancelable: true }));
       const before = performance.now();
-      // The drawing was asked for first: it runs in the same frame, before this.
+      // The drawing was requested first: it runs in the same frame, before this.
       await new Promise((done) => requestAnimationFrame((start) => { times.push(performance.now() - Math.max(start, before)); done(); }));
     }
     return times;
   })()`);
 }
 
-/** From the click to the frame after what it asked for is there. What another view left behind does not count. */
+/** From the click to the frame after its result is there. Leftovers of another view do not count. */
 export function measureClick(page: Page, { act, isDone }: Click): Promise<number> {
   return page.evaluate(`new Promise((resolve, reject) => {
     const isDone = () => Boolean(${isDone});

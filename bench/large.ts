@@ -1,10 +1,10 @@
 /**
- * A large archive beside a small one, in one run: 5 GB of transcripts and 50 MB, imported by the real program. Half of either is one long
- * conversation, the rest are sessions of 5 MB. What is judged are ratios: opening and assembling may cost twice as much at 100 times the
- * size, a search by words or identifiers four times. A regular expression without a literal has to read everything, and is only reported.
+ * Compares a large archive with a small one, in one run: 5 GB of transcripts and 50 MB, imported by the real program. Half of each is one long
+ * conversation, the rest are sessions of 5 MB. Ratios are judged: opening and assembling may cost twice as much at 100 times the size, a search
+ * by words or identifiers four times. A regular expression without a literal has to read everything, and is only reported.
  *
- * `npm run bench -- large [--gigabytes 5] [--rounds 15] [--folder F] [--no-regex]`; needs about three times that room. With a folder the archives are kept
- * there, and a second run measures them again.
+ * `npm run bench -- large [--gigabytes 5] [--rounds 15] [--folder F] [--no-regex]`; needs about three times that space on disk. With a folder
+ * the archives are kept there, and a second run measures them again.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -21,11 +21,11 @@ type Row = Record<string, string | number>;
 const DEFAULT_GIGABYTES = 5;
 const SMALL_BYTES = 50e6;
 const SESSION_BYTES = 5e6;
-/** The transcripts, the database, and what SQLite writes beside it. */
+/** Space for the transcripts, the database, and SQLite's files beside it. */
 const ROOM = 3;
 const ROUNDS = 15;
 const BUDGET_TOKENS = 64_000;
-/** As many as `lcm search` shows. */
+/** The number that `lcm search` shows. */
 const HITS = 10;
 
 const MAX_OPEN_RATIO = 2;
@@ -35,7 +35,7 @@ const MAX_SEARCH_RATIO = 4;
 const word = (rank: number): string => VOCABULARY[rank] ?? "";
 const identifier = (rank: number): string => IDENTIFIERS[rank] ?? "";
 
-/** A name that stands in one session, which both archives have. */
+/** A name in one session, which both archives have. */
 function findName(): string {
   const texts = new MessageSource(2).take(400).map(({ text }) => text);
   const name = texts.flatMap((text) => /\b[a-z]{6,}\d{4}\b/.exec(text) ?? [])[0];
@@ -43,7 +43,7 @@ function findName(): string {
   return name;
 }
 
-/** From what stands in every second message to what stands in one. All but the name are found about as many times more often as the archive is larger. */
+/** From words in every second message to one in a single message. Except for the name, the number of matches grows with the archive. */
 const SEARCHES: Readonly<Record<string, string>> = {
   "a name of one session": findName(),
   "two common words": "config server",
@@ -97,7 +97,7 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
   };
 }
 
-/** What was built is written down last, so an archive that is only half there is built again. */
+/** The result is written last, so a partly built archive is rebuilt. */
 async function buildOnce(folder: string, bytes: number): Promise<Built> {
   const name = path.join(folder, `${bytes / 1e6}-megabytes`);
   const note = `${name}.json`;
@@ -120,7 +120,7 @@ function checkRoom(folder: string, bytes: number): void {
     );
 }
 
-/** Writes the transcripts, has `lcm import` store them, and removes them. */
+/** Writes the transcripts, stores them with `lcm import`, and removes them. */
 async function build(name: string, bytes: number): Promise<Built> {
   const sessions = `${name}-sessions`;
   mkdirSync(sessions);
@@ -186,7 +186,7 @@ type Pair = readonly [small: Built, large: Built];
 type Prepare = (engine: Engine) => Promise<unknown>;
 type Call = (engine: Engine, prepared: unknown) => Promise<unknown>;
 
-/** What a call costs in both archives, each time in an engine that was just opened, and once more in the same one. Null: opening itself. */
+/** The cost of a call in both archives, each time in a newly opened engine, and once more in the same one. Null: opening itself. */
 async function compare(
   what: string,
   pair: Pair,
@@ -221,11 +221,11 @@ interface TimedCalls {
   readonly open: number;
   readonly first: number;
   readonly again: number;
-  /** How many a search found. */
+  /** The number of matches. */
   readonly hits: string | null;
 }
 
-/** In processor time: the engine is in this thread, and what others do on the machine must not decide a ratio. */
+/** In processor time: the engine is in this thread, and other load must not affect a ratio. */
 async function timeCalls(database: string, prepare: Prepare | null, call: Call): Promise<TimedCalls> {
   const timed = async <T>(work: () => Promise<T>): Promise<[number, T]> => {
     const from = processorMs();

@@ -1,9 +1,10 @@
 /**
- * Ten processes and one database: how many events a second, how long a caller waits for a turn, and whether anybody ever gets an error. An eleventh
- * process opens, closes and chmods the file all the while, and some only run a timer: the event loop of a writer may stand still 20 ms
- * longer than theirs.
+ * Ten processes and one database: events per second, how long a caller waits for a turn, and whether any process ever gets an error. An eleventh
+ * process opens, closes and chmods the file all the time, and some only run a timer: the event loop of a writer may be blocked 20 ms longer than
+ * theirs.
  *
- * `npm run bench -- load [--events 5000]`; a million took ten minutes on two busy processors, with the folder for temporary files in memory (`TMPDIR=/dev/shm`).
+ * `npm run bench -- load [--events 5000]`; a million took ten minutes on two busy processors, with the folder for temporary files in memory
+ * (`TMPDIR=/dev/shm`).
  */
 import { openEngine } from "lossless-claw";
 import { CrowdMember } from "@lossless/testkit/crowd.ts";
@@ -23,16 +24,16 @@ export interface LoadResult {
   readonly events: number;
   readonly stored: number;
   readonly eventsPerSecond: number;
-  /** What processes that failed said. */
+  /** The output of failed processes. */
   readonly failures: readonly string[];
-  /** What `verify` found. */
+  /** The number of problems that `verify` found. */
   readonly problems: number;
   readonly writers: readonly CrowdResult[];
   readonly stallMs: number;
   readonly controlMs: number;
 }
 
-/** Sends about so many events through ten processes; each has a session of its own, and all share one. */
+/** Stores about this many events with ten processes; each has its own session, and all share one. */
 export async function loadArchive(events: number): Promise<LoadResult> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const database = folder.file("lcm.db");

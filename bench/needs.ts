@@ -1,14 +1,14 @@
 /**
- * What an agent needs after a compaction, read from real Claude Code sessions: identifiers (paths, code names, hashes) that occur before the
- * cut and that the agent itself writes after it, without the user typing them first. Cases are the real compactions, where the host's own
- * summary is the rival, and random cut points of the sessions that may be tuned on. Sessions are split, never cut points: the two sessions
- * kept apart are only measured.
+ * What an agent needs after a compaction, from real Claude Code sessions: identifiers (paths, code names, hashes) that occur before the cut and
+ * that the agent itself writes after it, without the user typing them first. Cases are the real compactions, compared with the host's own
+ * summary, and random cut points of the sessions used for tuning. The split is by session, never by cut point: the two held-out sessions are
+ * only measured.
  */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";
 
-/** Nothing is tuned on these. */
+/** The held-out sessions. */
 const UNTOUCHED = /^(?:25|5c)-/;
 /** The newest part of a history that a host keeps word for word beside its summary. */
 export const TAIL_CHARS = 32_000;
@@ -17,18 +17,18 @@ export interface NeedCase {
   readonly name: string;
   readonly kind: "compaction" | "cut";
   readonly isUntouched: boolean;
-  /** Lines of the transcript before the cut, without those the host keeps from its model. */
+  /** Lines of the transcript before the cut, without those the host hides from its model. */
   readonly lines: readonly string[];
-  /** Texts of the messages before the cut: what the last turns are cut from. */
+  /** Texts of the messages before the cut: the source of the last turns. */
   readonly texts: readonly string[];
   readonly need: ReadonlySet<string>;
-  /** The host's summary; null at a cut point of ours. */
+  /** The host's summary; null at one of our cut points. */
   readonly host: string | null;
   /** Characters of the host's summary. */
   readonly chars: number;
 }
 
-/** Sizes of cut points of ours: about what hosts write. */
+/** Sizes at our cut points: about what hosts write. */
 const CUT_CHARS = 12_000;
 const CUT_SHARES = [0.35, 0.6, 0.85];
 const CUT_AFTER = 250;
@@ -130,7 +130,7 @@ function findNeeded(texts: readonly string[], after: readonly Row[]): Set<string
   return need;
 }
 
-/** Share of the needed identifiers that a context holds. */
+/** Share of the needed identifiers in a context. */
 export function keptShare(need: ReadonlySet<string>, context: string): number {
   const held = identifiersOf(context);
   return [...need].filter((name) => held.has(name)).length / need.size;
@@ -178,7 +178,7 @@ export function identifiersOf(text: string): Set<string> {
 
 type Message = Record<string, unknown>;
 
-/** `ownWords`: only what the writer of the message wrote, tool calls included. */
+/** `ownWords`: only the text of the message's author, tool calls included. */
 function textOf(message: Message, ownWords: boolean): string {
   const { content } = message;
   if (typeof content === "string") return content;

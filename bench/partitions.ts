@@ -1,6 +1,7 @@
 /**
- * What dividing the large tables of an archive on a server costs: the same archive whole and with 16 partitions, asked in turns, because other
- * programs run beside. A turn of four messages in a known session, the listing of a search, a search with its hits, a context without a prompt.
+ * The cost of partitioning the large tables of an archive on a server: the same archive unpartitioned and with 16 partitions, measured
+ * alternately, because other programs run at the same time. A turn of four messages in a known session, the listing of a search, a search with
+ * its hits, a context without a prompt.
  *
  * `npm run bench -- partitions [--size 50000] [--rounds 60]`
  */

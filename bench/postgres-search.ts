@@ -1,7 +1,7 @@
 /**
- * Where the clues of questions stand, on PostgreSQL beside SQLite in the same run: the listing that every search begins with. Questions of six
- * words without a phrase, phrases, beginnings of words and identifiers, taken from the texts. `--size N` takes another number of messages than
- * 50,000. The texts are those of the shared data, with parts of them again in other places where more are needed.
+ * Finding the clues of questions, on PostgreSQL compared with SQLite in the same run: the listing that every search begins with. Questions of
+ * six words without a phrase, phrases, word prefixes and identifiers, taken from the texts. `--size N` overrides the 50,000 messages. The texts
+ * are those of the shared data, with parts of them repeated elsewhere if more are needed.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,9 +29,9 @@ import type { BenchResult } from "./report.ts";
 const BATCH = 500;
 const SESSIONS = 20;
 const QUESTIONS = 48;
-/** Each question is asked so often; the best time counts. */
+/** Repetitions of each question; the best time counts. */
 const ROUNDS = 3;
-/** What `findDocuments` asks for. */
+/** The limit of `findDocuments`. */
 const LIMIT = 20_000;
 export const OWNER = "bench";
 
@@ -121,10 +121,10 @@ function cutRun(random: Random, text: string, length: number): string[] {
   return words.slice(from, from + length);
 }
 
-/** The clues that a question asks for. */
+/** The clues of a question. */
 const ask = (question: string): TextClue[] => buildClues(analyzeQuery(question)).map(({ sought }) => sought);
 
-/** A word with the look of a name in code; any word of a text that has none. */
+/** A word that looks like a name in code; any word of a text that has none. */
 function pickIdentifier(random: Random, text: string): string {
   const words = wordsOf(text);
   const named = words.filter((word) => /[a-z][A-Z]|\w[_./-]\w/.test(word));
@@ -135,7 +135,7 @@ const KINDS: Readonly<Record<string, (random: Random, text: string) => readonly 
   "six words": (random, text) => ask(Array.from({ length: 6 }, () => random.pick(wordsOf(text))).join(" ")),
   "one word": (random, text) => ask(random.pick(wordsOf(text))),
   identifier: (random, text) => ask(pickIdentifier(random, text)),
-  // A question asks for beginnings by short hashes, a regular expression by its literals.
+  // A question uses prefixes for short hashes, a regular expression for its literals.
   beginning: (random, text) => [
     { kind: "prefix", words: [random.pick(wordsOf(text)).toLowerCase().slice(0, 4)] },
   ],
@@ -143,7 +143,7 @@ const KINDS: Readonly<Record<string, (random: Random, text: string) => readonly 
   "pasted line": (random, text) => ask(cutRun(random, text, 12).join(" ")),
 };
 
-/** The best time of each question, for each way to find it; they take turns, because other programs run beside them. */
+/** The best time of each question, for each method; they alternate, because other programs run at the same time. */
 async function measure(
   ways: readonly FindClues[],
   asked: readonly (readonly TextClue[])[],
@@ -193,7 +193,7 @@ export async function fill(database: string, texts: readonly string[]): Promise<
   await engine.close();
 }
 
-/** Real texts, cut to the length of messages; where there are too few, windows of them again. */
+/** Real texts, cut to the length of messages; if there are too few, windows of them again. */
 export function takeTexts(count: number): string[] {
   const folder = findSharedData();
   if (folder === null) throw new Error("this benchmark needs the shared data");

@@ -1,7 +1,7 @@
 /**
- * How much of a request a provider's prompt cache can take from the request before: a conversation of 1,000 turns of about 1,000 tokens
- * goes through the engine turn by turn, stored, folded in quiet moments as it falls due, assembled. What counts is the longest prefix
- * that two requests have in common, byte for byte in the JSON of their messages, as a share of the later request's tokens.
+ * How much of a request a provider's prompt cache can reuse from the previous request: a conversation of 1,000 turns of about 1,000 tokens
+ * passes through the engine turn by turn, stored, folded in idle time when due, assembled. The result is the longest prefix that two requests
+ * have in common, byte for byte in the JSON of their messages, as a share of the later request's tokens.
  *
  * `npm run bench -- prefix [--windows 200000,64000,32000] [--turns 1000]`
  */
@@ -19,7 +19,7 @@ type Row = Record<string, string | number>;
 const DEFAULT_WINDOWS = [200_000, 64_000, 32_000];
 const DEFAULT_TURNS = 1_000;
 const TURN_TOKENS = 1_000;
-/** Only the window the goal speaks of has one. */
+/** Only the window of the goal has one. */
 const GOAL_WINDOW = 200_000;
 const MIN_SHARE = 0.95;
 const SESSION = { key: "agent:main:bench", id: "bench", owner: "main" };
@@ -97,7 +97,7 @@ async function measureWindow(window: number, turns: number): Promise<Row> {
   }
 }
 
-/** Stores a turn, then folds what is due before the next request. */
+/** Stores a turn, then does due folds before the next request. */
 async function playTurn(engine: Engine, source: TurnSource, budgetTokens: number): Promise<number> {
   const messages = source.take();
   await engine.ingest({
@@ -108,7 +108,7 @@ async function playTurn(engine: Engine, source: TurnSource, budgetTokens: number
   return messages.reduce((sum, { text }) => sum + estimateTextTokens(text), 0);
 }
 
-/** Turns of about the same size: as many exchanges as it takes. */
+/** Turns of about the same size: as many exchanges as needed. */
 class TurnSource {
   readonly #source = new MessageSource(1);
   #owed = 0;
@@ -125,7 +125,7 @@ class TurnSource {
   }
 }
 
-/** What is sent: the JSON of each message, and its tokens. */
+/** A request: the JSON of each message, and its tokens. */
 class Request {
   readonly tokens: number;
   readonly #texts: readonly string[];
@@ -150,7 +150,7 @@ class Request {
 
 const counts = new Map<string, number>();
 
-/** Most messages come back in the next request. */
+/** Cached: most messages recur in the next request. */
 function countOnce(text: string): number {
   let count = counts.get(text);
   if (count === undefined) {

@@ -1,8 +1,8 @@
 /**
- * Does a question as typed find the messages that hold its answer? Stores the conversations of the evaluation sets through the engine,
- * asks every question with `grep`, and prints recall, rank and empty answers per set and category beside the baselines. One default for
- * all sets. `--out DIR` writes run files that the scorer of the data folder accepts; `--set NAME` runs one; `--plain` stores turns without their
- * sessions and times. Rankings are chosen on every other conversation of a set, the first included, and confirmed on the rest: the halves are rows.
+ * Does a question as typed find the messages with its answer? Stores the conversations of the evaluation sets through the engine, searches every
+ * question with `grep`, and prints recall, rank and empty results per set and category beside the baselines. One default for all sets. `--out
+ * DIR` writes run files that the scorer of the data folder accepts; `--set NAME` runs one; `--plain` stores turns without their sessions and
+ * times. Rankings are chosen on every other conversation of a set, the first included, and confirmed on the rest: the halves are rows.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ interface Turn {
 }
 
 interface Asked {
-  /** Which conversation of its set, from 0. */
+  /** The index of the conversation in its set, from 0. */
   readonly conversation?: number;
   readonly id: string;
   readonly category: string;
@@ -102,7 +102,7 @@ async function askSet(engine: Engine, data: string, set: string, isPlain: boolea
   return asked;
 }
 
-/** All turns in one session, one after the other, at no known time. */
+/** All turns in one session, one after the other, without times. */
 function makePlain({ turns, ...conversation }: Conversation): Conversation {
   const plain = turns.map(({ session: _session, time: _time, ...turn }) => turn);
   return { ...conversation, sessions: [], turns: plain };
@@ -176,7 +176,7 @@ async function askProbes(engine: Engine, data: string): Promise<Timed[]> {
 
 interface ImportedFile {
   readonly key: string;
-  /** Lines without an id of their own are known by their number. */
+  /** Lines without an id are identified by their number. */
   readonly lines: ReadonlyMap<string, string>;
 }
 

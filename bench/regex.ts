@@ -1,7 +1,7 @@
 /**
- * What a regular expression costs at 100,000 messages, beside a pattern without any literal, which has to look at every text: the floor of
- * a full scan, measured in the same run. `--size N` takes another size. Each pattern meets an engine that was just opened (cold), then the
- * same engine again (warm).
+ * The cost of a regular expression at 100,000 messages, compared with a pattern without any literal, which has to read every text: the floor of
+ * a full scan, measured in the same run. `--size N` sets another size. Each pattern runs in a newly opened engine (cold), then in the same
+ * engine again (warm).
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import type { BenchResult } from "./report.ts";
 const SESSION = { key: "bench:regex", id: "s1", owner: "bench" };
 const BATCH = 1_000;
 const WARM_ROUNDS = 5;
-/** Neither it nor its words are anywhere. */
+/** Neither it nor its characters occur anywhere. */
 const FULL_SCAN = "[!]+[?]+[#]";
 const STEMS =
   "great really parser config upload retry queue index archive budget token stream worker cache report error limit value button".split(
@@ -69,7 +69,7 @@ async function withEngine<T>(database: string, work: (engine: Engine) => Promise
   }
 }
 
-/** A message names one thing of its own and a few of many. */
+/** A message has one unique name and a few common ones. */
 async function fill(engine: Engine, size: number): Promise<void> {
   let state = 1;
   const chance = (): number => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;

@@ -1,6 +1,6 @@
 /**
  * A host of a version that the plugin does not know, in three shapes: one without context engines, one whose transcript can no longer be read,
- * and one that writes entries and roles nobody has heard of. Storing goes on, and whoever runs it is told once what is off.
+ * and one that writes unknown entries and roles. Storing continues, and the user is told once what is wrong.
  */
 import { resolveSettings } from "@lossless/core";
 import type { Engine } from "@lossless/core";
@@ -36,7 +36,7 @@ function say(transcript: FakeTranscript, turn: number): [first: string, last: st
   return [first, transcript.say("assistant", `answer ${turn}`)];
 }
 
-/** The host chooses the contexts; what was said is read when a session ends. */
+/** The host chooses the contexts; messages are read when a session ends. */
 const playWithoutEngines: Play = async ({ engine, transcript, told }) => {
   told.push(...findShortfalls({}, resolveSettings({ env: {} }).settings));
   for (let turn = 0; turn < TURNS; turn++) say(transcript, turn);
@@ -54,7 +54,7 @@ const playWithoutEngines: Play = async ({ engine, transcript, told }) => {
   await noteSessionEnd(parts, { ...SESSION, reason: "restart" });
 };
 
-/** One instance of the context engine for each turn, as the host makes them; they share what a process remembers. */
+/** One instance of the context engine per turn, as in the host; they share the process memory. */
 async function playTurns({ engine, folder, transcript, told }: Stage): Promise<void> {
   const memory = new ProcessMemory();
   const settings = resolveSettings({ env: {}, config: {}, stateDir: folder }).settings;

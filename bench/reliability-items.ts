@@ -1,6 +1,6 @@
 /**
- * The measurements behind `docs/reliability.md`: one function per thing to prove. Each works on archives of its own and says what it counted
- * and whether that is what must be.
+ * The measurements behind `docs/reliability.md`: one function per claim. Each works on its own archives and returns its counts and whether they
+ * are as required.
  */
 import { copyFileSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { PROVIDERS, resolveSettings } from "@lossless/core";
@@ -67,7 +67,7 @@ const takeArrivals = (count: number): Arrival[] =>
 
 const say = (eventId: string, content: string): Arrival => ({ eventId, message: { role: "user", content } });
 
-/** Slices of a transcript come again, some of them decorated by the host. */
+/** Slices of a transcript are delivered again, some of them decorated by the host. */
 export const replay: Measure = (isFull) =>
   withEngine(async (engine) => {
     const oks = Array.from({ length: 500 }, (_, at) => say(`ok${at}`, "ok"));
@@ -100,7 +100,7 @@ const decorate = (event: Arrival, round: number): Arrival => ({
 export const kills: Measure = async (isFull) => {
   using folder = makeTemporaryFolder("lossless-bench-");
   const rounds = isFull ? 200 : 5;
-  // Fails at the first message that is lost, twofold or half.
+  // Fails at the first message that is lost, duplicated or incomplete.
   await killWriters({ database: folder.file("lcm.db"), rounds });
   return { found: `${rounds} kills: 0 acknowledged messages lost, 0 stored twice`, holds: true };
 };
@@ -122,8 +122,8 @@ interface Sized {
 }
 
 /**
- * Times beside those of a small archive, and room on disk. The bar for room is for what people wrote: words made up from syllables are hardly
- * compressed, so the share of the generated archive is only told.
+ * Times compared with those of a small archive, and size on disk. The limit for size applies to human text: words made up from syllables hardly
+ * compress, so the share of the generated archive is only reported.
  */
 export const sizes: Measure = async (isFull) => {
   const [few, many] = isFull ? [20_000, 1_000_000] : [1_000, 10_000];
@@ -188,7 +188,7 @@ async function measureSize(size: number): Promise<Sized> {
   };
 }
 
-/** Contexts for random budgets of a history with tool groups, as five providers would judge them. */
+/** Contexts for random budgets of a history with tool groups, checked against the rules of five providers. */
 export const cuts: Measure = (isFull) =>
   withEngine(async (engine) => {
     await importTranscript({ engine, path: SAMPLE });
@@ -219,7 +219,7 @@ const answer = (text: string) =>
     outputTokens: 0,
   }) as const;
 
-/** Words that only a model in trouble says. */
+/** Words that only a failing model says. */
 const NONSENSE = "purple walrus";
 
 /** What each says, and whether it can have cost anything. */
@@ -236,7 +236,7 @@ const TROUBLES: readonly { readonly complete: Complete; readonly isFree: boolean
     complete: async () => answer(`<think>What could they want with a ${NONSENSE}?</think>`),
     isFree: false,
   },
-  // It may have read the prompt all the same: that counts as spent.
+  // It may have read the prompt anyway: that counts as spent.
   { complete: () => new Promise(() => undefined), isFree: false },
 ];
 
@@ -282,7 +282,7 @@ export const cap: Measure = () => {
   };
   return withEngine(
     async (engine) => {
-      // Three times over the threshold, so that a second word about the cap would be heard.
+      // Three times over the threshold, so that a second message about the cap would be noticed.
       for (const part of [0, 1, 2]) {
         await engine.ingest({
           session: SESSION,
@@ -293,7 +293,7 @@ export const cap: Measure = () => {
       const context = await engine.assemble({ conversationId: 1, budgetTokens: 8_000 });
       const tokens = context?.estimatedTokens ?? Number.POSITIVE_INFINITY;
       const { items: before } = await engine.listSummaries({ conversationId: 1, limit: 500 });
-      // What can go no further stops at once: nothing is made again.
+      // A fold that cannot get further stops at once: nothing is regenerated.
       await engine.compact({ conversationId: 1, budgetTokens: 8_000 });
       const { items: after } = await engine.listSummaries({ conversationId: 1, limit: 500 });
       return {
@@ -311,7 +311,7 @@ export const cap: Measure = () => {
   );
 };
 
-/** A text, and words of it as somebody would type them. */
+/** A text, and words of it as a user would type them. */
 const PROBES = [
   ["我们决定把温室的窗户换成双层玻璃", "双层玻璃"],
   ["サーバーの設定ファイルを更新しました", "設定ファイル"],
@@ -385,7 +385,7 @@ export const owners: Measure = () =>
     ]);
     let seen = 0;
     for (const attempt of tries) {
-      // A refusal is an answer, too; what counts is whether the text is in it.
+      // A refusal is also a result; what counts is whether it contains the text.
       const told = await attempt().then((result) => JSON.stringify(result), String);
       if (told.includes("opens with")) seen += 1;
     }
@@ -400,7 +400,7 @@ const BAD_CONFIGS = [
   { leafChunkTokens: 1_000, leafTargetTokens: 1_000, condensedMinFanoutHard: 5 },
 ];
 
-/** Read as a host's settings are: what cannot work goes back to its default, with a line that says so. */
+/** Read like a host's settings: an invalid value falls back to its default, with a line that says so. */
 export const settings: Measure = async () => {
   const corrected = BAD_CONFIGS.filter((config) => {
     const { replaced } = resolveSettings({ env: {}, config, tolerant: true, replaceConflicts: true });

@@ -1,6 +1,6 @@
 /**
- * The things that this project says it can prove, each with its number, in a short form of a few minutes. `docs/reliability.md` has them with
- * the commands that measure more. Times depend on the machine; what is judged are counts and ratios of one run.
+ * The claims of this project, each with its number, in a short form of a few minutes. `docs/reliability.md` lists them with the commands that
+ * measure more. Times depend on the machine; only counts and ratios of one run are judged.
  *
  * `npm run bench -- reliability [--full] [--only 3]`; `--full` takes hours: a million events, and thousands of contexts.
  */
@@ -10,7 +10,7 @@ import * as items from "./reliability-items.ts";
 import type { Measure } from "./reliability-items.ts";
 import { unknownHost } from "./reliability-host.ts";
 
-/** By the numbers of the page. 8 has a benchmark of its own (`prefix`). */
+/** By the numbers of the page. 8 is a separate benchmark (`prefix`). */
 const ITEMS: readonly (readonly [number, string, Measure])[] = [
   [1, "nothing is stored twice", items.replay],
   [2, "a kill loses nothing", items.kills],

@@ -1,4 +1,4 @@
-/** What a benchmark hands back, and how it is shown: an aligned table for people and, with `--json`, one line for programs. */
+/** The result of a benchmark, and its output: an aligned table for people and, with `--json`, one line for programs. */
 
 export interface BenchTable {
   readonly title: string;
@@ -8,7 +8,7 @@ export interface BenchTable {
 export interface BenchResult {
   readonly name: string;
   readonly rows: readonly Record<string, string | number>[];
-  /** More tables, each with columns of its own. */
+  /** More tables, each with its own columns. */
   readonly tables?: readonly BenchTable[];
   readonly notes?: readonly string[];
 }

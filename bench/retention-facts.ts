@@ -1,5 +1,5 @@
 /**
- * Planted facts of the sample session, names, numbers, paths, decisions and constraints: which are still in the context after three
+ * Planted facts of the sample session (names, numbers, paths, decisions and constraints): which are still in the context after three
  * compactions. Without a model.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ interface Fact {
 const SAMPLE = path.resolve(import.meta.dirname, "../packages/cli/sample");
 const SHARES = [0.1, 0.2];
 
-/** Three compactions: at each third of the session everything so far, the older fold included, is folded again. */
+/** Three compactions: at each third of the session everything so far is folded again, including the older fold. */
 export async function measureFacts(): Promise<Row[]> {
   const file = path.join(SAMPLE, "sample-session.jsonl");
   if (!existsSync(file)) return [];
@@ -82,7 +82,7 @@ function splitInThree<T>(entries: readonly T[]): T[][] {
 const meanShare = (facts: readonly Fact[], context: string): number =>
   mean(facts.map((fact) => shareIn(context, fact.must)));
 
-/** What our context keeps of each class of facts. */
+/** The share of each class of facts that our context keeps. */
 function byClass(facts: readonly Fact[], context: string): Row {
   const classes = Map.groupBy(facts, (fact) => fact.class);
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** Small arithmetic and rendering that the tables of the retention benchmark share. */
+/** Shared arithmetic and rendering for the tables of the retention benchmark. */
 
 export type Row = Record<string, string | number>;
 
@@ -7,6 +7,6 @@ export const mean = (values: readonly number[]): number =>
   values.length === 0 ? 0 : sum(values) / values.length;
 export const percent = (value: number): string => `${(value * 100).toFixed(1)} %`;
 
-/** Share of the words that occur in the context as they are written. */
+/** Share of the words that occur verbatim in the context. */
 export const shareIn = (context: string, words: readonly string[]): number =>
   words.length === 0 ? 1 : words.filter((word) => context.includes(word)).length / words.length;

@@ -1,6 +1,6 @@
 /**
- * Folding by the extractive summariser alone, without archive and planner: what a history is worth when it is folded to exactly a given
- * number of characters, so that every rival has the same room.
+ * Folding by the extractive summariser alone, without archive and planner: how good a history is when folded to exactly a given number of
+ * characters, so that every baseline has the same room.
  */
 import { speakerOf, summarizeExtractively } from "@lossless/core/testing";
 import type { SourceLine } from "@lossless/core/testing";
@@ -8,12 +8,12 @@ import { sum } from "./retention-figures.ts";
 
 const LEAF_CHUNK_TOKENS = 20_000;
 const LEAF_TARGET_TOKENS = 2_400;
-/** Share of the folded history that the newest chunk gets as a summary of its own, as in the rules for a tight budget. */
+/** Share of the folded history for a separate summary of the newest chunk, as in the rules for a tight budget. */
 const NEWEST_SHARE = 0.4;
 
 const estimate = (text: string): number => Math.ceil(text.length / 4);
 
-/** Folds a history into at most `chars` characters the simple way: leaves, then one condensing pass over the older ones. */
+/** Folds a history into at most `chars` characters in the simple way: leaves, then one condensing pass over the older ones. */
 export function foldHistory(sources: readonly SourceLine[], chars: number): string {
   const target = Math.floor(chars / 4);
   const chunks = cutChunks(sources);
@@ -65,6 +65,6 @@ export function cutChunks(sources: readonly SourceLine[]): Chunk[] {
   return chunks;
 }
 
-/** A conversation as plain text: what the last turns and truncation are cut from. */
+/** A conversation as plain text: the source of the last turns and of truncation. */
 export const asText = (sources: readonly SourceLine[]): string =>
   sources.map((source) => `${speakerOf(source)}: ${source.text}`).join("\n");

@@ -1,7 +1,7 @@
 /**
- * Identifiers an agent goes on to use: which of them are in our context, in the host's own summary and in the last turns, at the size of the
- * host's summary and at that size with a tail of 32,000 characters. The engine is given nothing but the budget, characters / 4 as tokens,
- * and a context is cut at the size. Every compaction weighs the same. Without a model.
+ * Identifiers an agent later uses: which of them are in our context, in the host's own summary and in the last turns, at the size of the host's
+ * summary and at that size with a tail of 32,000 characters. The engine gets only the budget, characters / 4 as tokens, and a context is cut at
+ * the size. Every compaction has the same weight. Without a model.
  */
 import { writeFileSync } from "node:fs";
 import { openEngine } from "lossless-claw";
@@ -14,12 +14,12 @@ import { mean, percent } from "./retention-figures.ts";
 import type { Row } from "./retention-figures.ts";
 import { showProgress } from "./history.ts";
 
-/** Ours must keep at least so many times what the host keeps, at each of the two sizes. */
+/** The minimum ratio of what ours keeps to what the host keeps, at each of the two sizes. */
 const GOALS = { summary: 1.5, tail: 1.15 };
 /** At most this share of a summary is a list of names. */
 const MAX_NAMES = 0.25;
 
-/** `untouched`: the sessions that nothing was tuned on too; look at them rarely. `show` prints our contexts, of the others only. */
+/** `untouched`: also the held-out sessions; look at them rarely. `show` prints our contexts, of the others only. */
 export async function measureNeeds(options: {
   readonly untouched: boolean;
   readonly show: boolean;
@@ -58,7 +58,7 @@ interface Score {
   readonly of: NeedCase;
   readonly summary: SizeScore;
   readonly tail: SizeScore;
-  /** Share of the characters of our summaries, at both sizes, that are names in a list. */
+  /** Share of the characters of our summaries, at both sizes, in lists of names. */
   readonly names: number;
 }
 
@@ -89,7 +89,7 @@ function scoreSize(of: NeedCase, ours: string, chars: number, rival: string | nu
   };
 }
 
-/** The transcript up to the cut, imported and folded for the budget. */
+/** Imports the transcript up to the cut and folds it for the budget. */
 async function assembleFor(of: NeedCase, chars: number): Promise<string> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const file = folder.file("before.jsonl");
@@ -98,7 +98,7 @@ async function assembleFor(of: NeedCase, chars: number): Promise<string> {
   const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
   try {
     await importTranscript({ engine, path: file });
-    // One sweep has a limit of passes; quiet moments come again and again.
+    // One sweep has a limit of passes; idle time comes again and again.
     while ((await engine.maintain({ conversationId: 1, budgetTokens })).changed);
     return renderContext(await engine.assemble({ conversationId: 1, budgetTokens }));
   } finally {

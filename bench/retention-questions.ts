@@ -1,6 +1,6 @@
 /**
- * Answers that are still in the context: of long conversations with questions about them, the share of each answer's words (as its
- * evidence spells them) that a context of a given size holds. Without a model.
+ * Answers that are still in the context: for long conversations with questions about them, the share of each answer's words (as its evidence
+ * spells them) in a context of a given size. Without a model.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -22,7 +22,7 @@ const SETS = ["locomo", "realtalk", "beam100k"];
 const SHARES = [0.1, 0.25];
 
 /**
- * What of the answers is still in the context, for a budget of a tenth and a quarter of the conversation, and in one of that size. Rivals
+ * How much of the answers is still in the context, for a budget of a tenth and a quarter of the conversation, and in one of that size. Baselines
  * have the size of our context.
  */
 export async function measureQuestions(): Promise<Row[]> {
@@ -85,7 +85,7 @@ function toArrival({ id, role, speaker, at, text }: SourceLine): Arrival {
   return { eventId: id, message };
 }
 
-/** For each question, the share of its answer's words that the context holds. */
+/** For each question, the share of its answer's words in the context. */
 function scoreAnswers(conversation: Conversation, context: string): number[] {
   const words = new Set(splitWords(context));
   return wantedWords(conversation).map((wanted) => shareOfWords(words, wanted));
@@ -100,7 +100,7 @@ const DOCUMENTED: readonly (readonly [turns: number, compression: number, kept: 
   [100, 0.88, 0.92],
 ];
 
-/** A turn is a question and its answer. Ours is the largest context of at most the documented size: what of the answers is still there. */
+/** A turn is a question and its answer. Ours is the largest context of at most the documented size: how much of the answers is still in it. */
 export async function measureTurns(): Promise<Row[]> {
   const conversations = readConversations("beam100k");
   const rows: Row[] = [];
@@ -145,7 +145,7 @@ function takeTurns({ sources, questions }: Conversation, turns: number): Convers
 
 // ---- reading
 
-/** For each question, the words of its answer that its evidence contains; a question without any measures nothing. */
+/** For each question, the words of its answer that its evidence contains; a question without any is not measured. */
 function wantedWords(conversation: Conversation): string[][] {
   const byId = new Map(conversation.sources.map((source) => [source.id, source.text]));
   const wanted: string[][] = [];

@@ -1,10 +1,10 @@
 /**
- * What is still in the context after folding, without a model, against rivals of the same size: the last turns, blunt truncation, and
- * the summary the host itself wrote. Several measures, so that none can be gamed: identifiers the agent goes on to use after a compaction;
- * answers to questions; planted facts after three compactions; and the table of the documents for 10 to 100 turns.
+ * What is still in the context after folding, without a model, compared with baselines of the same size: the last turns, plain truncation, and
+ * the host's own summary. Several measures, so that none can be gamed: identifiers the agent uses after a compaction; answers to questions;
+ * planted facts after three compactions; and the table of the documents for 10 to 100 turns.
  *
- * `npm run bench -- retention [--json] [--untouched] [--show] [needs | questions | facts | turns]...`: `--untouched` also measures the
- * sessions that nothing was tuned on; `--show` prints our contexts at the size of the host's summaries, to be read by a person.
+ * `npm run bench -- retention [--json] [--untouched] [--show] [needs | questions | facts | turns]...`: `--untouched` also measures the held-out
+ * sessions; `--show` prints our contexts at the size of the host's summaries, to be read by a person.
  */
 import type { BenchResult, BenchTable } from "./report.ts";
 import { measureFacts } from "./retention-facts.ts";

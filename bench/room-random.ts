@@ -1,6 +1,6 @@
 /**
- * Contexts of random conversations, for counting those that are larger than their budget: turns with tools, parallel calls, long results,
- * images and long questions, folded for small windows, shown for budgets from very small to ample. The same seed gives the same contexts.
+ * Contexts of random conversations, for counting those larger than their budget: turns with tools, parallel calls, long results, images and long
+ * questions, folded for small windows, shown for budgets from very small to ample. The same seed gives the same contexts.
  */
 import { openEngine } from "lossless-claw";
 import type { Arrival, AssembledContext } from "@lossless/core";
@@ -10,7 +10,7 @@ import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 
 const SESSION = { key: "agent:main:random", id: "random", owner: "main" };
 const CONVERSATIONS = 32;
-/** Zero: not folded yet. One after the other, so that the later folds find summaries of the earlier. */
+/** Zero: not folded yet. In sequence, so that the later folds find summaries of the earlier. */
 const FOLDED_FOR = [0, 16_000, 4_000];
 const BUDGETS = 30;
 const MIN_BUDGET = 150;
@@ -21,7 +21,7 @@ const WORDS =
 export interface RandomContexts {
   readonly contexts: number;
   readonly over: number;
-  /** Over, and more than the newest user message, its open tool group and one line. */
+  /** Over budget, and more than the newest user message, its open tool group and one line. */
   readonly overForNothing: number;
   readonly worst: string;
 }

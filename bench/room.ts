@@ -1,10 +1,9 @@
 /**
- * How well contexts use their room: real sessions folded for one window and shown in others, where explicit targets of a fold end, how
- * often a fold happens, how many random contexts are larger than their budget, and how often a message had to be filled with words of
- * ours. Without a model.
+ * How well contexts use their room: real sessions folded for one window and shown in others, where explicit targets of a fold end, how often a
+ * fold happens, how many random contexts are larger than their budget, and how often a message had to be filled with our placeholder text.
+ * Without a model.
  *
- * `npm run bench -- room [--json] [--untouched]`; a few minutes of processor time. With `--untouched` the sessions that nothing was
- * tuned on.
+ * `npm run bench -- room [--json] [--untouched]`; a few minutes of processor time. With `--untouched` the held-out sessions.
  */
 import { basename } from "node:path";
 import { openEngine } from "lossless-claw";
@@ -26,12 +25,12 @@ const SHOWN_AT = [6_000, 8_000, 12_000, 16_000];
 const SMALL = 8_000;
 const LARGE = 128_000;
 const TARGETS = [24_000, 12_070, 3_184];
-/** Windows and turns that folds are counted in. */
+/** Windows and turns for counting folds. */
 const FOLD_WINDOWS = [200_000, 64_000, 32_000, 8_000];
 const FOLD_TURNS = 200;
 const TURN_TOKENS = 1_000;
 const SESSION = { key: "agent:main:bench", id: "bench", owner: "main" };
-/** The words that stand where a message would be empty. */
+/** The text of a message that would be empty. */
 const FILLER = "[This message has no text.]";
 
 export async function run(args: readonly string[] = []): Promise<BenchResult> {
@@ -113,7 +112,7 @@ async function withSession<T>(file: string, work: (engine: Engine) => Promise<T>
   }
 }
 
-/** One sweep has a limit of passes; quiet moments come again and again. */
+/** One sweep has a limit of passes; idle time comes again and again. */
 async function foldFor(engine: Engine, budgetTokens: number): Promise<void> {
   while ((await engine.maintain({ conversationId: 1, budgetTokens })).changed);
 }
@@ -171,7 +170,7 @@ async function foldTable(): Promise<{ title: string; rows: Row[] }> {
   return { title: "Folds at the threshold", rows };
 }
 
-/** Folds while turns of about the same size go on, and how full the window is after the fullest of them. */
+/** Folds during turns of about the same size, and how full the window is after the fullest of them. */
 async function countFolds(window: number): Promise<Row> {
   using folder = makeTemporaryFolder("lossless-bench-");
   let folds = 0;

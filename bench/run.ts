@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- <name> [--json] [args]`: runs `bench/<name>.ts`, which exports `run(args)`. A file without that export is a part of
- * another benchmark and cannot be run by itself. `npm run bench -- --compare <commit>` compares with an earlier commit (`compare.ts`).
+ * `npm run bench -- <name> [--json] [args]`: runs `bench/<name>.ts`, which exports `run(args)`. A file without that export is part of another
+ * benchmark and cannot be run alone. `npm run bench -- --compare <commit>` compares with an earlier commit (`compare.ts`).
  */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -22,7 +22,7 @@ function listBenches(): string[] {
     .toSorted();
 }
 
-/** Status 1 when a measure is over its bar. */
+/** Status 1 when a measure is over its limit. */
 async function runComparison(): Promise<void> {
   const commit = readCommit(args);
   if (commit === null) return refuse("name a commit to compare with");

@@ -1,7 +1,7 @@
 /**
- * How long a search takes, by size of the archive and kind of question, beside the bare FTS5 query with the same terms. Sizes are 10,000
- * and 100,000 messages; `--million` adds a million. Messages are made from a seed, words as unevenly frequent as in real text, in families
- * of at most 20,000 messages that arrive interleaved.
+ * The time of a search, by size of the archive and kind of question, compared with the bare FTS5 query with the same terms. Sizes are 10,000 and
+ * 100,000 messages; `--million` adds a million. Messages are generated from a seed, with word frequencies as in real text, in families of at
+ * most 20,000 messages that arrive interleaved.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +21,7 @@ const ROUNDS = 21;
 const CONSONANTS = "bdfgklmnprtvz";
 const VOWELS = "aeiou";
 
-/** A made-up word for a number, of letters only: what has digits would be read as an identifier. */
+/** A made-up word for a number, of letters only: a word with digits would be read as an identifier. */
 function spell(number: number): string {
   let word = "";
   for (let rest = number + 65; rest > 0; rest = Math.floor(rest / 65)) {
@@ -35,7 +35,7 @@ const QUESTION = `what did we decide about ${spell(40)} and ${spell(300)} in ${s
 interface Case {
   readonly name: string;
   readonly request: Record<string, unknown>;
-  /** The question whose bare query it is compared with. */
+  /** The question for the bare query to compare with. */
   readonly bare?: string;
 }
 
@@ -102,7 +102,7 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
   };
 }
 
-/** Each question meets an engine of its own, whose thread has started and which knows nothing yet. */
+/** Each question runs in a new engine, whose thread has started and whose caches are empty. */
 async function withEngine<T>(database: string, work: (engine: Engine) => Promise<T>): Promise<T> {
   const engine = await openEngine({ database });
   try {

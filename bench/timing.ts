@@ -1,7 +1,7 @@
 /**
- * Time on the wall and of the processor, taken together. On a quiet machine the wall is what a user waits, and goals are judged by it; on
- * a busy one it counts the others' work too, and the processor's time, which also counts what the runtime does beside (collecting
- * garbage, compiling), is the lesser evil. Which it was is told by the measurements themselves.
+ * Wall time and processor time, measured together. On a quiet machine wall time is what a user waits, and goals are judged by it; on a busy one
+ * it includes other load, and processor time, which also includes background work of the runtime (garbage collection, compilation), is the
+ * lesser evil. The measurements themselves show which it was.
  */
 import { processorMs, round } from "./history.ts";
 
@@ -15,10 +15,10 @@ export interface Clock {
   readonly note: string;
 }
 
-/** Above this the machine was doing something else. */
+/** Above this ratio the machine was busy with something else. */
 const MAX_QUIET_RATIO = 1.1;
 
-/** Starts a measurement; the function it returns ends it. The wall is looked at inside: asking for processor time takes time itself. */
+/** Starts a measurement; the returned function ends it. Wall time is read innermost: reading processor time takes time itself. */
 export function startTiming(): () => Timing {
   const processor = processorMs();
   const wall = performance.now();
@@ -28,7 +28,7 @@ export function startTiming(): () => Timing {
   };
 }
 
-/** `timings`: everything that was measured. Work that never waits takes as long on the wall as on the processor, or less where threads help. */
+/** `timings`: all measurements. Work that never waits takes as long in wall time as in processor time, or less with several threads. */
 export function chooseClock(timings: readonly Timing[]): Clock {
   const total = (of: keyof Timing): number => timings.reduce((sum, timing) => sum + timing[of], 0);
   const ratio = total("wallMs") / total("processorMs");

@@ -1,4 +1,4 @@
-/** Short texts of the kinds an agent's context is made of, written for the token benchmark and its test. */
+/** Short texts of the kinds found in an agent's context, written for the token benchmark and its test. */
 
 export const TOKEN_SAMPLES: readonly { readonly kind: string; readonly text: string }[] = [
   {

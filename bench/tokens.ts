@@ -1,7 +1,7 @@
 /**
  * How far the token estimate is from a real tokenizer, per kind of text: small samples written for this purpose, and the real transcripts and
- * conversations under ../shared/data where they are. Also how fast it counts. o200k is what the weights were fitted to; cl100k is
- * shown for comparison: it splits scripts other than Latin much finer.
+ * conversations under ../shared/data if present. Also how fast it counts. The weights were fitted to o200k; cl100k is shown for comparison: it
+ * splits scripts other than Latin much finer.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -13,9 +13,9 @@ import type { BenchResult } from "./report.ts";
 import { TOKEN_SAMPLES } from "./token-samples.ts";
 
 const DATA = process.env.LCM_SHARED_DATA ?? path.resolve(import.meta.dirname, "../../shared/data");
-/** Real tokenizers are slow; this much of each file shows the error as well as all of it. */
+/** Real tokenizers are slow; this much of each file shows the error just as well. */
 const CHARS_PER_FILE = 60_000;
-/** Less than this is no sample of anything. */
+/** Too short to be a sample. */
 const MIN_KIND_CHARS = 1000;
 const SPEED_CHARS = 8_000_000;
 
@@ -103,7 +103,7 @@ function readConversations(set: string): string[] {
   );
 }
 
-/** Texts of the messages of real agent sessions, by what they are. */
+/** Texts of the messages of real agent sessions, by kind. */
 function readAgentLogs(): [string, string[]][] {
   const kinds = new Map<string, string[]>();
   for (const file of listFiles("transcripts/pi-v3-derived", ".jsonl")) {

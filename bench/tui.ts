@@ -1,7 +1,7 @@
 /**
- * The terminal UI on a large archive: how long from a key until the screen it leads to has been written to the terminal, and how much
- * memory scrolling takes. The floor, in the same run, is the same program on a screen that reads nothing: a key, a row marked, a drawing.
- * `npm run bench -- tui [messages] [folder]`; the archive is made once and kept in the folder.
+ * The terminal UI on a large archive: the time from a key until the resulting screen is written to the terminal, and the memory that scrolling
+ * takes. The floor, in the same run, is the same program on a screen that reads nothing: a key, a marked row, a redraw. `npm run bench -- tui
+ * [messages] [folder]`; the archive is created once and kept in the folder.
  */
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -31,7 +31,7 @@ const PAGE_UP = "\u001B[5~";
 const ENTER = "\r";
 const ESCAPE = "\u001B";
 
-/** Takes what is written and forgets it. */
+/** Discards what is written. */
 class Sink implements Terminal {
   readonly columns = SIZE.columns;
   readonly rows = SIZE.rows;
@@ -90,7 +90,7 @@ async function openDesk(engine: Engine, settings: Settings, first: (app: App) =>
   return { app, sink, ui };
 }
 
-/** From the key to the screen with everything on it. */
+/** From the key to the complete screen. */
 async function press({ app, sink, ui }: Desk, keys: string): Promise<Timing> {
   const end = startTiming();
   sink.type(keys);
@@ -105,7 +105,7 @@ async function type(desk: Desk, text: string): Promise<void> {
 
 interface Step {
   readonly name: string;
-  /** What is pressed before and after, and not measured. */
+  /** Keys pressed before and after, not measured. */
   readonly before?: (desk: Desk, round: number) => Promise<unknown>;
   readonly keys: string;
   readonly after?: (desk: Desk) => Promise<unknown>;
@@ -238,7 +238,7 @@ async function measureFloor(
   return { floorMs: median(steady.map((time) => time[clock.of])), clock };
 }
 
-/** As many rows as the archive's lists draw, of text that is there already. */
+/** As many rows as the archive's lists draw, of text that is already there. */
 class FixedScreen implements Screen {
   readonly name = "floor";
   readonly keys = [];
@@ -277,7 +277,7 @@ class FixedScreen implements Screen {
   }
 }
 
-/** Pages through the conversation; memory must not grow with how far one has come. */
+/** Pages through the conversation; memory must not grow with the distance. */
 async function measureScrolling(desk: Desk): Promise<Record<string, string | number>[]> {
   await press(desk, "g");
   const rows: Record<string, string | number>[] = [];

@@ -1,7 +1,7 @@
 /**
- * What a search by vectors costs at 100,000 messages of 768 numbers: the exact scan, the first search of an open archive (which reads everything and makes the codes)
- * and a search by codes, in the same run; and in how many questions the first 20 are the same. Vectors are random, the hardest for codes, or
- * lie in clusters, as those of texts do. `--messages N` takes another number.
+ * The cost of a vector search at 100,000 messages of 768 numbers: the exact scan, the first search of an open archive (which reads everything
+ * and makes the codes) and a search by codes, in the same run; and for how many questions the first 20 are the same. Vectors are random, the
+ * hardest case for codes, or clustered like those of texts. `--messages N` sets another number.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ const CLUSTERS = 300;
 const KINDS = ["random", "clustered"] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Numbers of a seed, about normally distributed. */
+/** Seeded numbers, approximately normally distributed. */
 function makeVector(seed: number): Float32Array {
   let state = (seed * 2_654_435_761) % 2_147_483_647 || 1;
   const chance = (): number => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647 - 0.5;
@@ -28,7 +28,7 @@ function makeVector(seed: number): Float32Array {
   return Float32Array.from({ length: DIMENSIONS }, () => chance() + chance() + chance());
 }
 
-/** Of the message or question with this number. */
+/** The vector of the message or question with this number. */
 function vectorOf(kind: Kind, number: number): Float32Array {
   const own = makeVector(number + 1_000_000);
   if (kind === "random") return own;
@@ -116,7 +116,7 @@ function normalize(vector: Float32Array): Float32Array {
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
-/** An archive with a vector for each of its messages, stored without a model in between. */
+/** An archive with a vector for each of its messages, stored without a model. */
 async function fill(database: string, filesDir: string, kind: Kind, messages: number): Promise<void> {
   const engine = await openEngine({ database, thread: false });
   for (let from = 0; from < messages; from += BATCH) {

@@ -1,7 +1,7 @@
 /**
- * One writer of `writers.ts`, as a process of its own: `engine` stores turns as every program does, `bare` sends the rows of such turns as fast as a
- * client can that knows all of them: lock the head, insert in one batch, commit. It says when it is ready, begins when it is told to, and
- * says how many turns it has stored.
+ * One writer of `writers.ts`, as a process of its own: `engine` stores turns like every program, `bare` sends the precomputed rows of such turns
+ * as fast as a client can: lock the head, insert in one batch, commit. It reports when it is ready, starts on command, and reports how many
+ * turns it has stored.
  */
 import { once } from "node:events";
 import type { Arrival } from "@lossless/core";
@@ -58,7 +58,7 @@ async function writeByEngine(): Promise<void> {
   await engine.close();
 }
 
-/** A connection to the server, and nothing between. */
+/** A direct connection to the server. */
 async function connectBare(): Promise<BareClient> {
   const client = new BareClient(address);
   await client.connect();

@@ -1,8 +1,8 @@
 /**
- * How writing to an archive on a server grows with the writers: 1, 2, 4 and 8 processes, each on a conversation of its own, storing turns of four
- * messages. Beside them, as many bare clients that send the same rows in one batch, in turns with the engines, because other programs run beside
- * them: each round compares the two right after each other, now one first, now the other, and the round in the middle counts. The server does not
- * wait for its disk: with it, both would be slower by the same.
+ * How writing to an archive on a server grows with the writers: 1, 2, 4 and 8 processes, each on its own conversation, storing turns of four
+ * messages. As many bare clients send the same rows in one batch, alternating with the engines, because other programs run at the same time:
+ * each round compares the two directly after each other, in alternating order, and the median round counts. The server runs without fsync, which
+ * would slow both by the same amount.
  *
  * `npm run bench -- writers [--seconds 5] [--rounds 3]`
  */
@@ -31,7 +31,7 @@ interface Measured {
 
 const WAYS: readonly Way[] = ["engine", "bare"];
 
-/** The round in the middle, by what the engine reaches of the bare clients. */
+/** The median round, by the ratio of the engine to the bare clients. */
 function takeMiddle(rounds: readonly Measured[]): Measured {
   const sorted = rounds.toSorted((a, b) => a.engine / a.bare - b.engine / b.bare);
   return sorted[Math.floor((sorted.length - 1) / 2)] as Measured;
@@ -64,7 +64,7 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
   }
 }
 
-/** Turns a second of all writers together. */
+/** Turns per second of all writers together. */
 async function measure(way: Way, address: string, writers: number, seconds: number): Promise<number> {
   const program = path.join(import.meta.dirname, "writers-program.ts");
   const children = Array.from({ length: writers }, (_, i) =>
@@ -82,7 +82,7 @@ async function measure(way: Way, address: string, writers: number, seconds: numb
   }
 }
 
-/** What a child says next; an end before that is a failure. */
+/** The next message of a child; if it exits before that, it failed. */
 async function hear(child: ChildProcess): Promise<unknown> {
   const ended = once(child, "exit").then(() => {
     throw new Error("a writer ended before it was done");
