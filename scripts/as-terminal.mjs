@@ -1,6 +1,6 @@
 /**
- * Loaded before `lcm` by scripts/record-terminal.ts: standard output counts as a terminal of a fixed width, and ids made by chance come from
- * a counter, so that the same program prints the same text on every machine.
+ * Preloaded into `lcm` by scripts/record-terminal.ts: standard output counts as a terminal of a fixed width, and random ids come from a counter,
+ * so that the program prints the same text on every machine.
  */
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";

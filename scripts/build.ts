@@ -1,9 +1,9 @@
 /**
- * Makes the package that is published, in `dist/lossless-claw`: the library, the command `lcm`, the plugin for OpenClaw, the threads they start
- * and the page of the web inspector, as JavaScript without dependencies. `npm pack ./dist/lossless-claw` packs it.
+ * Builds the published package in `dist/lossless-claw`: the library, the command `lcm`, the plugin for OpenClaw, the threads they start and the
+ * page of the web inspector, as JavaScript without dependencies. `npm pack ./dist/lossless-claw` packs it.
  *
- * Everything that runs lies in one folder, because threads and the page are found beside the file that starts them. Code that several
- * of them use is in files of its own: an error thrown in one is of the class that the others know.
+ * Everything that runs is in one folder, because threads and the page are located beside the file that starts them. Shared code is in separate
+ * files: an error thrown in one is of the class that the others know.
  */
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -19,12 +19,12 @@ const root = join(import.meta.dirname, "..");
 const packages = join(root, "packages");
 const target = join(root, "dist", "lossless-claw");
 
-/** Names of files in the package, and what they are made from. */
+/** Names of files in the package, and their sources. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(LIBRARY.map((name) => [name, `lossless-claw/src/${name}.ts`])),
   lcm: "cli/src/main.ts",
   openclaw: "openclaw/src/index.ts",
-  // The host looks for a file of this name.
+  // The host expects a file of this name.
   "doctor-contract-api": "openclaw/src/doctor-contract.ts",
   worker: "lossless-claw/src/worker.ts",
   "chore-worker": "openclaw/src/host/chore-worker.ts",
@@ -35,7 +35,7 @@ const REQUIRE =
   'import { createRequire as makeRequire } from "node:module"; const require = makeRequire(import.meta.url);';
 
 await writePluginManifest();
-// A folder made aside would be the same for readers, but nobody runs from here while it is built.
+// No need to build aside and rename: nobody runs from here while it is built.
 await rm(target, { recursive: true, force: true });
 await mkdir(target, { recursive: true });
 const sources = await buildPrograms();
@@ -53,7 +53,7 @@ async function writePluginManifest(): Promise<void> {
   await writeFile(join(packages, "openclaw", "openclaw.plugin.json"), manifest);
 }
 
-/** A marketplace of one plugin: Claude Code is given the folder of the package. */
+/** A marketplace with one plugin: Claude Code gets the folder of the package. */
 async function writeClaudePlugin(): Promise<void> {
   const { version } = await readPackage("lossless-claw");
   for (const [path, text] of Object.entries(renderClaudePlugin(version))) {
@@ -62,7 +62,7 @@ async function writeClaudePlugin(): Promise<void> {
   }
 }
 
-/** Gives back every file that went into the programs. */
+/** Returns every file that went into the programs. */
 async function buildPrograms(): Promise<readonly string[]> {
   const { metafile } = await build({
     absWorkingDir: root,
@@ -76,11 +76,11 @@ async function buildPrograms(): Promise<readonly string[]> {
     platform: "node",
     target: "node24",
     format: "esm",
-    // Older packages (pg) call for modules of Node as CommonJS does.
+    // Older packages (pg) require Node modules the CommonJS way.
     banner: { js: REQUIRE },
-    // The host brings its own modules; a clone alone builds the page.
+    // The host provides its own modules; only a clone builds the page.
     external: ["openclaw/*", "esbuild"],
-    // Names and lines of the sources for error reports; the sources themselves would double the package.
+    // Names and lines of the sources for stack traces; the sources themselves would double the package.
     sourcemap: "linked",
     sourcesContent: false,
     metafile: true,
@@ -90,7 +90,7 @@ async function buildPrograms(): Promise<readonly string[]> {
   return Object.keys(metafile.inputs);
 }
 
-/** The starters can be read by any Node, so they are copied as they are, but for what they start. */
+/** Any Node can parse the launchers, so they are copied unchanged, except for the path they start. */
 async function copyBin(): Promise<void> {
   const source = join(packages, "cli", "bin");
   await cp(source, join(target, "bin"), { recursive: true });

@@ -1,7 +1,7 @@
 /**
- * Gives the tests of the web inspector a browser: where there is none, and we may install one (as root, with apt), Debian's chromium is
- * installed. Never fails: without a browser those tests are skipped, and a line says so. Plain JavaScript, like `ensure-installed.mjs`,
- * which runs it before `npm run test:browser`; `node scripts/ensure-chromium.mjs` runs it by itself.
+ * Provides a browser for the tests of the web inspector: if there is none and it may install one (as root, with apt), it installs Debian's
+ * chromium. Never fails: without a browser those tests are skipped, and a line says so. Plain JavaScript, like `ensure-installed.mjs`, which
+ * runs it before `npm run test:browser`; `node scripts/ensure-chromium.mjs` runs it by itself.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -26,7 +26,7 @@ function whyNot() {
   return process.getuid?.() === 0 ? null : "only root may install it";
 }
 
-/** Null when it went well, else why not. */
+/** Null on success, else the reason. */
 function install() {
   say("Installing chromium for the browser tests (once) …");
   for (const args of [
@@ -38,7 +38,7 @@ function install() {
       timeout: INSTALL_MS,
       env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
     });
-    // An old list of packages may do all the same.
+    // An old package list may still work.
     if (status !== 0 && args[0] === "install")
       return `apt-get ${args[0]} failed${error ? ` (${error.message})` : ""}`;
   }

@@ -1,9 +1,9 @@
 /**
- * Makes `npm start`, `npm test`, `npm run build` and the others work on a fresh clone: installs the dependencies when they are missing or
- * are not those of the lock file. Plain JavaScript, because the machine's own Node runs it, and that may be an old one.
+ * Makes `npm start`, `npm test`, `npm run build` and the others work on a fresh clone: installs the dependencies when they are missing or differ
+ * from the lock file. Plain JavaScript, because the machine's own Node runs it, and that may be an old one.
  *
- * Whether an install is needed is read from node_modules itself, so that an install made by hand counts and one that was cut off does
- * not. Of several runs at the same time one installs and the others wait for it.
+ * node_modules itself shows whether an install is needed, so that a manual install counts and an interrupted one does not. Of several runs at
+ * the same time one installs and the others wait for it.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -36,7 +36,7 @@ if (!isInstalled()) {
 // Only one suite needs a browser.
 if (process.env.npm_lifecycle_event === "pretest:browser") ensureChromium();
 
-/** npm writes node_modules/.package-lock.json last, with what it has put there. */
+/** npm writes node_modules/.package-lock.json last, with the installed packages. */
 function isInstalled() {
   const wanted = readJson(join(root, "package-lock.json"));
   const present = readJson(join(root, "node_modules", ".package-lock.json"));
@@ -52,13 +52,13 @@ function isInstalled() {
   return fits && listCommands().every(hasCommand);
 }
 
-/** One of our own packages, under the name it has now. */
+/** One of our own packages, under its current name. */
 function isLink(path, folder) {
   const link = join(root, path);
   return existsSync(link) && realpathSync(link) === realpathSync(join(root, folder));
 }
 
-/** The Node we bring along, and the commands of our own packages. */
+/** The Node we install, and the commands of our own packages. */
 function listCommands() {
   const manifests = readdirSync(join(root, "packages")).map((name) =>
     readJson(join(root, "packages", name, "package.json")),
@@ -73,8 +73,8 @@ function hasCommand(name) {
 
 function install() {
   process.stderr.write("Installing dependencies (once) …\n");
-  // `npm ci` removes node_modules first, which is wrong while something runs from it; and it refuses a lock file that lacks packages of
-  // other platforms, which `npm install` does not.
+  // `npm ci` removes node_modules first, which is wrong while something runs from it; and it rejects a lock file that lacks packages of other
+  // platforms, which `npm install` does not.
   const isFresh = !existsSync(join(root, "node_modules"));
   const first = isFresh ? runNpm(["ci", ...QUIET]) : null;
   if (first?.status === 0) return;
@@ -89,7 +89,7 @@ function install() {
 
 function runNpm(args) {
   const options = { cwd: root, stdio: ["ignore", "ignore", "pipe"], maxBuffer: 2 ** 26 };
-  // Inside `npm run` npm says where it is; that also spares us Windows' npm.cmd, which needs a shell.
+  // Inside `npm run`, npm provides its path; that also avoids Windows' npm.cmd, which needs a shell.
   const npm = process.env.npm_execpath;
   if (npm?.endsWith(".js"))
     return spawnSync(process.env.npm_node_execpath ?? process.execPath, [npm, ...args], options);
@@ -111,7 +111,7 @@ function takeTurn() {
 function waitForTurn(ticket) {
   for (let hasSaid = false; ; hasSaid = true) {
     try {
-      // Unlike writing a file, linking one is a single step: nobody sees it without its content.
+      // Unlike writing a file, linking one is atomic: nobody sees it without its content.
       linkSync(ticket, turnstile);
       return;
     } catch (error) {
@@ -123,7 +123,7 @@ function waitForTurn(ticket) {
   }
 }
 
-/** False when the run that left the file behind is gone. */
+/** False when the process that left the file is gone. */
 function isHeld() {
   try {
     process.kill(Number(readFileSync(turnstile, "utf8")), 0);

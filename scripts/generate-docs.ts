@@ -1,6 +1,6 @@
 /**
- * Writes the pages of docs/ that are made from tables in the code. `--check` writes nothing and fails when a page differs
- * from what it would write, so that docs and code cannot part. A new page is one more entry in PAGES.
+ * Generates the pages of docs/ that come from tables in the code. `--check` writes nothing and fails when a page is out of date, so that docs
+ * and code cannot diverge. A new page is one more entry in PAGES.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -161,7 +161,7 @@ ${renderTable(["Code", "Exit status", "When"], rows)}
 const HELP_COLUMNS = 100;
 
 function renderCommands(): string {
-  // A program shows its help for a terminal of its own width; the page has one width everywhere.
+  // The program wraps its help to the terminal's width; the page has a fixed width.
   const [program, ...commands] = listCommands(buildProgram());
   if (program === undefined) throw new Error("the program has no commands");
   const sections = commands

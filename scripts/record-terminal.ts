@@ -1,10 +1,10 @@
 /**
  * Records the terminal picture of the README: runs the commands in SCENES with the real program on the sample transcript, in an empty home
- * folder, and writes what they print to docs/images/terminal.svg. `node scripts/record-terminal.ts` writes it; `--check` fails when the program
- * prints something else by now.
+ * folder, and writes their output to docs/images/terminal.svg. `node scripts/record-terminal.ts` writes it; `--check` fails when the program now
+ * prints something else.
  *
- * The picture types each command and then shows its output, in a loop. All of it is visible where nothing moves (no CSS animations, or a reader
- * who asked for less motion).
+ * The picture types each command and then shows its output, in a loop. Without animation (no CSS support, or reduced motion) all of it is
+ * visible.
  */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const SCENES: readonly string[] = [
   "lcm verify",
 ];
 
-/** A piece of a line in one look; `column` is where it starts. */
+/** A run of characters in one style; `column` is where it starts. */
 interface Run {
   readonly text: string;
   readonly look: string;
@@ -70,7 +70,7 @@ function runCommand(command: string, home: string): string {
   return run.stdout.trimEnd();
 }
 
-/** The codes of node:util's styleText that the program uses, by what they start; the others end a look. */
+/** The codes of node:util's styleText that the program uses, by the style they start; the others end a style. */
 const LOOKS: Readonly<Record<string, string>> = {
   "1": "bold",
   "2": "faint",
@@ -97,7 +97,7 @@ function readLines(output: string): Run[][] {
         continue;
       }
       for (let rest = [...text]; rest.length > 0;) {
-        // A terminal breaks what is longer than its line.
+        // A terminal wraps longer lines.
         if (column === COLUMNS) {
           rows.push([]);
           column = 0;
@@ -125,7 +125,7 @@ const MARGIN = 18;
 const TOP = 44;
 const WIDTH = Math.ceil(COLUMNS * CELL + 2 * MARGIN);
 
-/** Seconds: typing one character, waiting for the output, reading a line of it, and the whole at the end. */
+/** Seconds: typing one character, waiting for the output, reading a line of it, and the pause at the end. */
 const TYPING = 0.04;
 const WAITING = 0.4;
 const READING = 0.35;
@@ -217,7 +217,7 @@ function renderScene({ command, lines }: Scene, index: number, from: number): st
   return `<g class="scene" id="s${index}">${prompt}${cover}</g>\n<g class="output" id="o${index}">${output}</g>`;
 }
 
-/** Each piece says where it starts and how wide it is, so that columns stay straight in any font. */
+/** Each run has its start and width, so that columns align in any font. */
 function renderLine(runs: readonly Run[], row: number): string {
   const spans = runs
     .filter(({ text }) => text.trim() !== "")

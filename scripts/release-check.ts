@@ -1,9 +1,9 @@
 /**
- * `npm run release:check`: the package as users get it. Builds and packs it, has others examine it, installs it with plain npm from a registry
- * of its own (in a program's folder and globally), and uses it from there: the command, PostgreSQL, the terminal UI, the web inspector, the MCP server
- * and the library. The plugin in the real host is a scene of `npm run test:hosts`.
+ * `npm run release:check`: checks the package as users get it. Builds and packs it, checks it with third-party tools, installs it with plain npm
+ * from its own registry (in a program's folder and globally), and uses it from there: the command, PostgreSQL, the terminal UI, the web
+ * inspector, the MCP server and the library. The plugin in the real host is a scene of `npm run test:hosts`.
  *
- * Everything is written below one temporary folder. Nothing is fetched, but for a Node that is too old, once, into the cache.
+ * Everything is written below one temporary folder. Nothing is fetched, except a Node that is too old, once, into the cache.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
@@ -22,7 +22,7 @@ import { ensureOldNode } from "./package/old-node.ts";
 const BUILT = join(ROOT, "dist", "lossless-claw");
 const folder = mkdtempSync(join(tmpdir(), "lossless-release-"));
 const inside = (...names: string[]): string => join(folder, ...names);
-/** What a shell of somebody else would have: of the clone nothing but its Node. */
+/** A user's shell: of the clone it has only Node. */
 const programs = (process.env["PATH"] ?? "").split(delimiter).filter((path) => !path.startsWith(ROOT));
 const ENV = {
   PATH: [inside("global", "bin"), dirname(process.execPath), ...programs].join(delimiter),
@@ -33,7 +33,7 @@ const ENV = {
 };
 const started: ChildProcess[] = [];
 
-/** Errors are of one class, whichever way a program came in. */
+/** Errors are of one class, whichever entry point a program uses. */
 const WAYS_IN = `
 import { EngineError, openStore } from "lossless-claw";
 import { detectHistory, importHistory } from "lossless-claw/interchange";
@@ -59,7 +59,7 @@ try {
   step("passes attw", () => runTool("@arethetypeswrong/cli", [archive, "--profile", "esm-only"]));
   const registry = await startRegistry(BUILT, archive);
   try {
-    // The registry lives in this process, so npm may not hold it up.
+    // The registry runs in this process, so npm must not block it.
     await installFrom(registry.url);
   } finally {
     await registry.close();
@@ -136,7 +136,7 @@ async function installFrom(url: string): Promise<void> {
 
 function checkLibrary(): void {
   const app = inside("app");
-  // Programs in TypeScript have these types.
+  // TypeScript programs have these types.
   for (const name of ["@types/node", "undici-types"])
     cpSync(join(ROOT, "node_modules", name), join(app, "node_modules", name), { recursive: true });
   const program = listBlocks("docs/library.md", "ts runnable").join("\n");
@@ -164,7 +164,7 @@ function lcm(...args: string[]): string {
   return run("lcm", args, folder).stdout;
 }
 
-/** What the command says about its failure, with where it happened. */
+/** The error output of the command, with the place of the failure. */
 function fail(...args: string[]): string {
   const env = { ...ENV, LCM_DEBUG: "1" };
   const { status, stderr } = spawnSync("lcm", args, { cwd: folder, env, encoding: "utf8" });
@@ -175,12 +175,12 @@ function fail(...args: string[]): string {
 function checkCommand(): void {
   lcm("import", SAMPLE, "--db", "tour.db");
   assert.match(lcm("search", "back-off cap carrier ban", "--limit", "1", "--db", "tour.db"), /^msg_93 /m);
-  // Regular expressions are tried in a thread of their own.
+  // Regular expressions run in their own thread.
   assert.match(lcm("search", "--regex", "cap of \\d+ s", "--limit", "1", "--db", "tour.db"), /^msg_\d+ /m);
   lcm("compact", "--budget", "32k", "--db", "tour.db");
   assert.equal(lcm("messages", "list", "--raw", "--db", "tour.db"), readFileSync(SAMPLE, "utf8"));
   lcm("watch", "--once", "--db", "watched.db");
-  // Its driver is bundled as well, so what is missing is the server.
+  // Its driver is bundled too, so only the server is missing.
   assert.doesNotMatch(
     fail("verify", "--db", "postgres://127.0.0.1:1/none"),
     /internal error|Dynamic require|Cannot find module/,

@@ -1,6 +1,7 @@
 /**
- * `npm run release -- <version | major | minor | patch>`: the version in every manifest and in the lock file, its heading in the changelog, a commit and
- * a tag. Without `--apply` it only says what it would do. It publishes nothing and pushes nothing; RELEASING.md tells the rest.
+ * `npm run release -- <version | major | minor | patch>`: sets the version in every manifest and in the lock file and its heading in the
+ * changelog, commits and tags. It is a dry run unless you pass `--apply`. It publishes nothing and pushes nothing; RELEASING.md describes the
+ * rest.
  */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -20,10 +21,10 @@ try {
 
 function release(args: readonly string[]): void {
   const isApplied = args.includes("--apply");
-  const [wish, ...others] = args.filter((argument) => argument !== "--apply");
-  if (wish === undefined || others.length > 0)
+  const [request, ...others] = args.filter((argument) => argument !== "--apply");
+  if (request === undefined || others.length > 0)
     throw new Error("say which version: three numbers, such as 1.2.3, or major, minor or patch");
-  const version = chooseVersion(readJson("package.json").version, wish);
+  const version = chooseVersion(readJson("package.json").version, request);
   const tag = `v${version}`;
   if (git("tag", "--list", tag) !== "") throw new Error(`there is a tag ${tag} already`);
   if (git("status", "--porcelain") !== "") throw new Error("there are changes that are not committed");

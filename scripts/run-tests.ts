@@ -1,16 +1,16 @@
 /**
- * `npm test`, `npm run test:soak`, `npm run test:browser`, `npm run test:postgres`: vitest with the files of a suite (`vitest.config.ts`), and then the processor
- * time that it and all its processes used. That number, and not the clock on the wall, says what a suite costs on a busy machine.
+ * `npm test`, `npm run test:soak`, `npm run test:browser`, `npm run test:postgres`: vitest with the files of a suite (`vitest.config.ts`), and
+ * then the processor time that it and all its processes used. On a busy machine that number, and not wall time, is the cost of a suite.
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
 const VITEST = join(import.meta.dirname, "../node_modules/vitest/vitest.mjs");
-/** What `npm test` may cost. */
+/** The limit for `npm test`. */
 const MAX_TEST_MINUTES = 5;
 const LASTING = "packages/lossless-claw/test/lasting.test.ts";
 
-/** The shell tells what its children used; it alone knows of those that vitest waited for. */
+/** The shell reports the usage of its children; only it knows of those that vitest waited for. */
 const AND_TIMES = '"$@"; status=$?; times >&3; exit $status';
 
 function runVitest(args: readonly string[]): { status: number; cpuMinutes: number | null } {
@@ -32,7 +32,7 @@ function sumMinutes(times: string): number {
   );
 }
 
-/** `--minutes 15` of a soak: only the test that plays for so long. */
+/** `--minutes 15` of a soak: only the test that plays for that long. */
 function takeMinutes(args: readonly string[]): string[] {
   const at = args.indexOf("--minutes");
   if (at < 0) return [...args];

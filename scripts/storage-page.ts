@@ -1,6 +1,6 @@
 /**
- * Renders docs/storage.md: what a database holds, table by table. Columns and their meaning come from the commented DDL of the
- * migrations, so that the page says what the program creates; a table that nobody has described here stops the page.
+ * Renders docs/storage.md: the content of a database, table by table. Columns and their meaning come from the commented DDL of the migrations,
+ * so that the page matches what the program creates; a table without a description here is an error.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

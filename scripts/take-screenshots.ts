@@ -1,6 +1,6 @@
 /**
- * Takes the pictures of the web inspector that the docs show: runs the tour on the sample, opens its archive and looks at every view.
- * `node scripts/take-screenshots.ts` writes docs/images; `--all DIR` writes every view there, light, dark and narrow, to be looked at.
+ * Takes the pictures of the web inspector that the docs show: runs the tour on the sample, opens its archive and visits every view. `node
+ * scripts/take-screenshots.ts` writes docs/images; `--all DIR` writes every view there, light, dark and narrow, for review.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -142,7 +142,7 @@ async function takeLook(
     await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
     await page.locator(ready).first().waitFor();
     await act?.(page);
-    // Canvases are drawn with the next frame.
+    // Canvases are drawn in the next frame.
     await page.locator("[aria-busy]").first().waitFor({ state: "detached" });
     await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
     await page.screenshot({ path: path.join(out, `inspector-${name}${suffix}.png`) });

@@ -1,7 +1,7 @@
 /**
- * `node scripts/write-archive.ts <tree> <file> [transcript]`: has the program of another tree (a worktree of an earlier commit) store the
- * messages of `packages/testkit/archives/messages.json`, fold the first session, and writes the database as a gzip file. That is how the
- * archives of earlier schema versions beside it were made; see "A migration" in CONTRIBUTING.md. With a transcript it imports that instead.
+ * `node scripts/write-archive.ts <tree> <file> [transcript]`: makes the program of another tree (a worktree of an earlier commit) store the
+ * messages of `packages/testkit/archives/messages.json`, folds the first session, and writes the database as a gzip file. The archives of
+ * earlier schema versions beside it were made this way; see "A migration" in CONTRIBUTING.md. With a transcript it imports that instead.
  */
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { gzipSync } from "node:zlib";
 import { readArchiveMessages } from "@lossless/testkit/older-archive.ts";
 
 const [tree = "", out = "", transcript] = process.argv.slice(2);
-/** What the library of every version so far answers to; before adapters were packages, core was the library. */
+/** The API that every version so far has; before adapters were packages, core was the library. */
 const entry = ["lossless-claw", "core"].map((name) => resolve(tree, `packages/${name}/src/index.ts`));
 const library = (await import(pathToFileURL(entry.find(existsSync) ?? "").href)) as {
   openEngine(options: { database: string; thread: false }): Promise<OldEngine>;
@@ -43,7 +43,7 @@ async function importLines(path: string): Promise<void> {
   const importer = (await import(pathToFileURL(resolve(tree, "packages/interchange/src/index.ts")).href)) as {
     importTranscript(request: { engine: OldEngine; path: string }): Promise<unknown>;
   };
-  // The archive remembers where a transcript was.
+  // The archive records where a transcript was.
   const copy = join(folder, basename(path));
   copyFileSync(path, copy);
   await importer.importTranscript({ engine, path: copy });

@@ -13,12 +13,12 @@ describe("a version", () => {
     ["minor", "0.3.0"],
     ["patch", "0.2.10"],
     ["0.10.0", "0.10.0"],
-  ])("%s after 0.2.9 is %s", (wish, version) => {
-    expect(chooseVersion("0.2.9", wish)).toBe(version);
+  ])("%s after 0.2.9 is %s", (request, version) => {
+    expect(chooseVersion("0.2.9", request)).toBe(version);
   });
 
-  test.each(["0.2.9", "0.2.8", "0.1.10", "1.2", "v1.2.3", "01.0.0", "next"])("%s is refused", (wish) => {
-    expect(() => chooseVersion("0.2.9", wish)).toThrow(/is no version|is not newer/);
+  test.each(["0.2.9", "0.2.8", "0.1.10", "1.2", "v1.2.3", "01.0.0", "next"])("%s is refused", (request) => {
+    expect(() => chooseVersion("0.2.9", request)).toThrow(/is not a version|is not newer/);
   });
 });
 

@@ -1,10 +1,10 @@
-/** The manifest of the published package, from those of the packages it is made of: each keeps what concerns it. */
+/** The manifest of the published package, built from those of its packages. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const PACKAGES = join(import.meta.dirname, "..", "..", "packages");
 
-/** The ways into the library: the files of `packages/lossless-claw/src` that programs import. */
+/** The entry points of the library: the files of `packages/lossless-claw/src` that programs import. */
 export const LIBRARY = ["index", "repair", "interchange", "ports", "settings"];
 
 export interface Package {
@@ -43,7 +43,7 @@ export async function makeManifest(): Promise<Record<string, unknown>> {
       "./package.json": "./package.json",
     },
     types: "./types/lossless-claw/index.d.ts",
-    // The last one is for `npx lossless-claw`, which looks for a command of the package's name.
+    // The last one is for `npx lossless-claw`, which runs the command with the package's name.
     bin: { ...cli!.bin, [name]: cli!.bin!["lcm"] },
     files: [
       "bin",

@@ -1,4 +1,4 @@
-/** The licenses of what is bundled: whoever copies such code has to copy its license as well. */
+/** The licenses of bundled code, which must be distributed with it. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 

@@ -1,6 +1,6 @@
 /**
- * The declarations of the library, as far as its ways in lead. The compiler writes one file per source; here the names of packages of the
- * workspace, which nobody else has, become paths, and sources become declarations.
+ * The declarations of the library, as far as its entry points reach. The compiler writes one file per source; this replaces names of workspace
+ * packages, which exist only here, by paths, and sources by declarations.
  */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -41,7 +41,7 @@ async function declare(target: string): Promise<void> {
       emitDeclarationOnly: true,
       rootDir: join(ROOT, "packages"),
       outDir: target,
-      // What is found under node_modules counts as somebody else's, and nothing is written for it.
+      // Files under node_modules count as external, and nothing is written for them.
       paths: await mapPackages(),
       typeRoots: [join(ROOT, "node_modules", "@types")],
     },
@@ -52,7 +52,7 @@ async function declare(target: string): Promise<void> {
   await promisify(execFile)(process.execPath, [COMPILER, "-p", config]);
 }
 
-/** The sources behind the names that packages of the workspace import each other by. */
+/** The sources of the names that workspace packages import each other by. */
 async function mapPackages(): Promise<Record<string, string[]>> {
   const folders = await readdir(join(ROOT, "packages"));
   const ways = folders.map(async (folder) => {
@@ -65,7 +65,7 @@ async function mapPackages(): Promise<Record<string, string[]>> {
   return Object.fromEntries((await Promise.all(ways)).flat());
 }
 
-/** Copies one file, named without its ending, and gives back those that it names. */
+/** Copies one file, named without its extension, and returns those that it imports. */
 async function copyDeclaration(file: string, made: string, target: string): Promise<string[]> {
   const text = await readFile(join(made, `${file}.d.ts`), "utf8");
   const named = new Map<string, string>();
@@ -91,7 +91,7 @@ function publish(file: string): string {
   return file.replace("/src/", "/");
 }
 
-/** The source that a specifier stands for, without its ending; null for modules of Node. */
+/** The source of a specifier, without its extension; null for Node modules. */
 async function findSource(from: string, specifier: string): Promise<string | null> {
   if (specifier.startsWith("node:")) return null;
   if (specifier.startsWith(".")) return dropEnding(posix.join(posix.dirname(from), specifier));

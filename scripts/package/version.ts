@@ -1,15 +1,17 @@
-/** What a new version changes in texts of the project: pure functions, so that a dry run and the real one cannot differ. */
+/** The text changes of a new version: pure functions, so that a dry run and the real one cannot differ. */
 
 const PARTS = ["major", "minor", "patch"];
 const VERSION = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/;
 const UNRELEASED = "## Unreleased\n";
 
-/** `wish` is a version, or the part that goes up. Throws with a reason when it cannot be. */
-export function chooseVersion(current: string, wish: string): string {
-  const part = PARTS.indexOf(wish);
-  const version = part < 0 ? wish : raise(current, part);
+/** `request` is a version, or the part to increment. Throws with a reason when it is invalid. */
+export function chooseVersion(current: string, request: string): string {
+  const part = PARTS.indexOf(request);
+  const version = part < 0 ? request : raise(current, part);
   if (!VERSION.test(version))
-    throw new Error(`${wish} is no version: give three numbers, such as 1.2.3, or major, minor or patch`);
+    throw new Error(
+      `${request} is not a version: give three numbers, such as 1.2.3, or major, minor or patch`,
+    );
   if (!isNewer(version, current)) throw new Error(`${version} is not newer than ${current}`);
   return version;
 }
@@ -30,7 +32,7 @@ function readNumbers(version: string): number[] {
   return version.split(".").map(Number);
 }
 
-/** What was unreleased becomes the version's, under a heading of its own. */
+/** Moves the unreleased changes under a heading of the new version. */
 export function releaseChanges(changes: string, version: string, day: string): string {
   const start = changes.indexOf(UNRELEASED);
   if (start < 0) throw new Error("CHANGELOG.md has no heading Unreleased");
@@ -47,7 +49,7 @@ interface Manifest {
   devDependencies?: Record<string, string>;
 }
 
-/** Gives a manifest, or an entry of the lock file, the version, and what it needs of our own packages as well. */
+/** Sets the version of a manifest, or of an entry of the lock file, and of its dependencies on our own packages. */
 export function setVersion(manifest: Manifest, version: string, ours: ReadonlySet<string>): void {
   manifest.version = version;
   for (const needs of [manifest.dependencies, manifest.devDependencies])
