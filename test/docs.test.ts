@@ -1,6 +1,7 @@
 /**
  * Runs what the documentation shows: the commands in `console` blocks of the README and of the pages in docs/, with the output printed there,
- * and the example programs. `npm test` runs the commands of the README; the soak those of every page, and checks types. Blocks of one page marked `ts runnable` are one program; `// prints …` says what it must print.
+ * and the example programs. `npm test` runs the commands of the README; the soak runs those of every page and checks types. Blocks of one page
+ * marked `ts runnable` are one program; `// prints …` is its expected output.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -9,7 +10,7 @@ import { isSoak } from "@lossless/testkit/rounds.ts";
 import { afterAll, expect, test } from "vitest";
 import { listBlocks, listPromises, listProjectFiles, ROOT } from "./source-files.ts";
 
-// Inside the project, so that its packages are found, and ignored by git.
+// Inside the project, so that its packages are found; ignored by git.
 mkdirSync(join(ROOT, ".cache"), { recursive: true });
 const folder = mkdtempSync(join(ROOT, ".cache", "docs-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -42,14 +43,14 @@ test.runIf(isSoak)("the examples pass the type check", () => {
   const config = { extends: "../../../tsconfig.json", include: ["*.ts"] };
   writeFileSync(join(home, "tsconfig.json"), JSON.stringify(config));
   const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
-  // Several threads would work out the same types several times.
+  // Several threads would compute the same types several times.
   const args = [compiler, "-p", home, "--singleThreaded"];
   const run = spawnSync(process.execPath, args, { cwd: home, encoding: "utf8" });
   const ours = run.stdout.split("\n").filter((line) => line.startsWith("example-"));
   expect(ours).toEqual([]);
 });
 
-/** Commands with the lines that are shown below each. */
+/** Commands with the lines shown below each. */
 function readSessions(page: string): { command: string; shown: string[] }[] {
   const lines = listBlocks(page, "console").flatMap((block) => block.trimEnd().split("\n"));
   const sessions: { command: string; shown: string[] }[] = [];
@@ -67,7 +68,7 @@ test("there are commands to run", () => {
   expect(withCommands).toEqual(expect.arrayContaining(wanted));
 });
 
-/** What a line of a page says about the output; an ellipsis stands for any text. */
+/** A matcher for a line of output on a page; an ellipsis matches any text. */
 function matcherOf(line: string): RegExp {
   const parts = line.split(/ ?…/).map((part) => RegExp.escape(part));
   return new RegExp(`^${parts.join(".*")}`, "m");
@@ -86,7 +87,7 @@ test.each(isSoak ? withCommands : ["README.md"])("the commands of %s give what i
       env: { PATH, NODE_COMPILE_CACHE, HOME: home, TZ: "UTC", NO_COLOR: "1" },
     });
     const said = `${command}\n${run.stdout}${run.stderr}`;
-    // A page that shows an error shows a command that fails.
+    // A page that shows an error shows a failing command.
     const fails = shown.some((text) => text.startsWith("lcm: "));
     if (fails) expect(run.status, said).toBeGreaterThan(0);
     else expect(run.status, said).toBe(0);

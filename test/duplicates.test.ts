@@ -1,10 +1,10 @@
-/** Keeps each piece of code in one place: no six lines stand, word for word, in two packages. What two packages need belongs below both. */
+/** Keeps each piece of code in one place: no six lines are the same in two packages. Code that two packages need belongs below both. */
 import { expect, test } from "vitest";
 import { readAllCode, removeBlockComments } from "./source-files.ts";
 
 const LINES = 6;
 
-/** The lines of a file that say something: no imports, no comments, no brackets or names alone. */
+/** The significant lines of a file: no imports, no comments, no lines with only brackets or names. */
 function listLines(text: string): string[] {
   return removeBlockComments(text)
     .replaceAll(/^(?:import|export)\b[^"';=(]*?\bfrom\s+["'][^"']+["'];?$/gm, "")
@@ -15,7 +15,7 @@ function listLines(text: string): string[] {
 
 const packageOf = (path: string): string => /^packages\/([^/]+)\//.exec(path)?.[1] ?? path;
 
-/** Where each run of lines stands first, and the places in other packages where it stands again. */
+/** Where each run of lines occurs first, and where it occurs again in other packages. */
 function findDuplicates(files: readonly { readonly path: string; readonly text: string }[]): string[] {
   const seen = new Map<string, string>();
   const found = new Set<string>();

@@ -1,6 +1,4 @@
-/**
- * Keeps the house in order: pages that exist, say what is true, and link to each other; nothing of the machine it was written on.
- */
+/** Repository hygiene: pages exist, are correct, and link to each other; no traces of the machine they were written on. */
 import { statSync } from "node:fs";
 import { join, posix } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -19,7 +17,7 @@ const pages = files.filter((path) => path.endsWith(".md"));
 
 const THIS_FILE = "test/house.test.ts";
 
-/** Traces of one machine, and addresses that must not be fixed in a project. */
+/** Traces of one machine, and addresses that must not be hard-coded. */
 const TRACES: readonly (readonly [name: string, trace: RegExp])[] = [
   ["a path of the machine", /(?<![\w./~-])\/(?:work|root)(?:\/[\w.]|\b(?=["'`\s]))/],
   ["a path of the machine", /\/tmp\/lab\b/],
@@ -40,7 +38,7 @@ test("no file carries traces of the machine it was written on", () => {
   expect(offences).toEqual([]);
 });
 
-/** A cast to what a column may hold. What comes out of JSON is another matter. */
+/** A cast to a column's type. Values parsed from JSON are exempt. */
 const CAST = /^(?!.*JSON\.parse).*\bas (?:unknown as|string|number|bigint|Uint8Array|Row|SQLOutputValue)\b/;
 test("values of SQL get their type in one place of the adapter", () => {
   const casts = files
@@ -55,7 +53,7 @@ test("values of SQL get their type in one place of the adapter", () => {
   expect(casts).toEqual([]);
 });
 
-/** `{ …(x === undefined ? {} : { x }) }`: `x` alone says the same, and `given` where a member must be absent. */
+/** `{ …(x === undefined ? {} : { x }) }`: `x` alone is equivalent; use `given` if the member must be absent. */
 const CONDITIONAL_SPREAD = /\.\.\.\([^()]* === (?:undefined|null) \? \{\} : \{ [\w"-]+(?:: [\w.]+)? \}\)/;
 test("members that may be missing are not spread by a condition", () => {
   const spreads = files
@@ -223,7 +221,7 @@ describe("commands in the pages", () => {
   });
 });
 
-/** Commands that pages speak of as not there yet. */
+/** Commands that pages announce for later versions. */
 const COMING = new Set(["lcm forget"]);
 
 describe("the build", () => {
@@ -234,7 +232,7 @@ describe("the build", () => {
   test(".ci/run can be run, and runs the tests, the demo, the checks and the live hosts", () => {
     expect(statSync(join(ROOT, ".ci/run")).mode & 0o111).not.toBe(0);
     const script = readProjectFile(".ci/run");
-    // The agents are over a gigabyte, so whoever wants to try them asks for it.
+    // The agents are over a gigabyte, so running them is opt-in.
     const tests = Object.keys(manifest.scripts).filter(
       (name) => name.startsWith("test:") && name !== "test:agents",
     );
@@ -287,7 +285,7 @@ function exists(path: string): boolean {
   return files.some((file) => file === path || file.startsWith(`${path.replace(/\/$/, "")}/`));
 }
 
-/** What stands in shell blocks, one command a line, and between backticks. */
+/** Lines of shell blocks, one command per line, and commands between backticks. */
 function findCommands(page: string): string[] {
   const text = readProjectFile(page);
   const blocks = [...text.matchAll(/^```(?:sh|console)\n([\s\S]*?)^```$/gm)].flatMap((match) =>

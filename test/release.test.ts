@@ -1,4 +1,4 @@
-/** Making a version: what the texts become, and the command itself in a copy of the project that is a repository of its own. */
+/** Releasing a version: the changed texts, and the command itself in a copy of the project that is its own repository. */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -58,7 +58,7 @@ describe("npm run release, in a repository of its own", () => {
     }
     symlinkSync(join(ROOT, "node_modules"), folder.file("node_modules"), "dir");
     run("git", "init", "--quiet");
-    // The link is no folder, so the ignored name does not cover it.
+    // The link is not a folder, so the ignore pattern does not cover it.
     run("git", "add", "--all", "--", ":!node_modules");
     run("git", "commit", "--quiet", "--message", "All");
     run("git", "config", "core.excludesFile", "/dev/null");

@@ -1,4 +1,4 @@
-/** Every setting that calls itself active is read by some code; one that nothing reads must say that it has no effect. */
+/** Every setting marked as active is read by some code; one that nothing reads must say that it has no effect. */
 import { expect, test } from "vitest";
 import { getSetting, SETTING_KEYS } from "@lossless/core/settings";
 import { readSources } from "./source-files.ts";
@@ -9,7 +9,7 @@ const DESCRIBING = [
   /^packages\/cli\/src\/models\/open-complete\.ts$/,
 ];
 
-/** Code without comments, texts and declarations of types: in those a name is mentioned, not read. */
+/** Code without comments, strings and type declarations, where a name is mentioned, not read. */
 function findNames(text: string): Set<string> {
   const code = text
     .replaceAll(/\/\*[\s\S]*?\*\//g, " ")
@@ -33,7 +33,7 @@ test("every active setting is read by code", () => {
     .map(({ text }) => findNames(text));
   const isRead = (key: string): boolean => {
     const [section = "", rest] = key.split(".");
-    // The parts of a section may be read one by one or by a name that is computed (`startup`, `runtime`); the section is always named.
+    // The parts of a section may be read one by one or by a computed name (`startup`, `runtime`); the section is always named.
     return (
       files.some((names) => names.has(section)) &&
       (rest === undefined || files.some((names) => names.has(rest)))

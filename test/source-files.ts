@@ -1,6 +1,6 @@
 /**
- * The project's own files as tests see them: which there are, and what each imports. Imports are found by a small scanner instead of
- * a parser; it knows the forms this project writes and a test pins them.
+ * The project's own files and their imports, for tests. A small scanner instead of a parser finds the imports; it knows the forms this project
+ * uses, and a test pins them.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ export interface SourceFile {
   readonly imports: readonly string[];
 }
 
-/** Files that are tracked or about to be; what is ignored (installed, built, cached) is not the project's. */
+/** Tracked or untracked files; ignored ones (installed, built, cached) are not part of the project. */
 export function listProjectFiles(): string[] {
   const git = spawnSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
     cwd: ROOT,
@@ -31,13 +31,13 @@ export function readProjectFile(path: string): string {
   return readFileSync(join(ROOT, path), "utf8");
 }
 
-/** Code blocks of a page, by what stands behind the fence. */
+/** Code blocks of a page, by the info string of the fence. */
 export function listBlocks(page: string, language: string): string[] {
   const fences = readProjectFile(page).matchAll(/^```(.*)\n([\s\S]*?)^```$/gm);
   return [...fences].filter((fence) => fence[1] === language).map((fence) => fence[2] ?? "");
 }
 
-/** What an example says that it prints, line by line. */
+/** The expected output of an example, line by line. */
 export function listPromises(program: string): string[] {
   return [...program.matchAll(/\/\/ prints (.*)$/gm)].map((match) => match[1] ?? "");
 }
@@ -49,7 +49,7 @@ export function readSources(): SourceFile[] {
     .map(readSource);
 }
 
-/** Everything that is run, tests and scripts included. */
+/** All code, including tests and scripts. */
 export function readAllCode(): SourceFile[] {
   return listProjectFiles()
     .filter((path) => /\.(ts|mjs|js)$/.test(path))

@@ -1,6 +1,6 @@
 /**
- * Follows docs/team.md on a real server: its SQL and its commands, in their order, with this server's address instead of the one on the page.
- * What would change the machine (installing, the services of agents) is left out by name.
+ * Follows docs/team.md on a real server: its SQL and its commands, in order, with this server's address instead of the one on the page. Steps
+ * that would change the machine (installing, the services of agents) are skipped by name.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";

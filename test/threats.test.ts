@@ -1,4 +1,4 @@
-/** Each line of the threat model names a test that there is. */
+/** Each line of the threat model names an existing test. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** The inputs that are kept: a folder for each target. Those with a name were written by hand; those found by a search are named by their hash. */
+/** The corpus of inputs: a folder for each target. Named inputs were written by hand; those found by a search are named by their hash. */
 import { hash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,13 +20,13 @@ export function readCorpus(target: string): Kept[] {
     .map((name) => ({ name, input: readFileSync(join(folder, name)) }));
 }
 
-/** The smallest last, so that names written by hand come first and stay. */
+/** The smallest last, so that inputs written by hand come first and are kept. */
 export const inOrderOfWorth = (kept: readonly Kept[]): Kept[] =>
   kept.toSorted(
     (a, b) => Number(FOUND.test(a.name)) - Number(FOUND.test(b.name)) || a.input.length - b.input.length,
   );
 
-/** Leaves in the folder what was written by hand, and `inputs`. */
+/** Keeps only the inputs written by hand, and `inputs`, in the folder. */
 export function writeCorpus(target: string, inputs: readonly Buffer[]): void {
   const folder = join(CORPUS, target);
   mkdirSync(folder, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Which blocks of the source have been run, as V8 counts them. Of every function the parts are kept that no input has reached; an input is new
- * when it makes one of them smaller, or calls a function for the first time.
+ * The executed blocks of the source, as V8 counts them. For every function the parts that no input has reached are kept; an input is new when it
+ * makes one of them smaller, or calls a function for the first time.
  */
 import { Session } from "node:inspector";
 import type { Profiler } from "node:inspector";
@@ -11,7 +11,7 @@ type Span = readonly [from: number, to: number];
 
 export class Coverage {
   readonly #session = new Session();
-  /** By script and function. */
+  /** Keyed by script and function. */
   #unreached = new Map<string, readonly Span[]>();
 
   constructor() {
@@ -28,7 +28,7 @@ export class Coverage {
     this.#unreached = new Map();
   }
 
-  /** What ran since the last call. Says whether any of it had not run before; `keep: false` only looks. */
+  /** Reads what ran since the last call. Returns whether any of it had not run before; `keep: false` does not record it. */
   take({ keep } = { keep: true }): boolean {
     let isNew = false;
     const { result } = this.#post("Profiler.takePreciseCoverage") as Profiler.TakePreciseCoverageReturnType;
@@ -60,7 +60,7 @@ export class Coverage {
   }
 }
 
-/** Ranges are nested and in order; an inner one says otherwise than the one around it. */
+/** Ranges are nested and in order; an inner one overrides the one around it. */
 function listUnreached(ranges: readonly Profiler.CoverageRange[]): Span[] {
   const spans: Span[] = [];
   const edges = [...new Set(ranges.flatMap(({ startOffset, endOffset }) => [startOffset, endOffset]))].sort(

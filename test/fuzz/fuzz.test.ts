@@ -1,15 +1,17 @@
-/** Inputs that once reached something new, or broke something, in every parser; a soak searches on from them, always with the same seed. */
+/**
+ * Inputs that once reached something new, or broke something, in every parser; a soak continues the search from them, always with the same seed.
+ */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
 const RUN = join(import.meta.dirname, "run.ts");
-/** Inputs of each target. */
+/** Number of inputs per target. */
 const FEW = rounds({ test: 2, soak: 1_000 });
 const RUNS = rounds({ test: 0, soak: 40 });
 
-/** In a process of its own: parsers of everything together would change what other tests share. */
+/** In a separate process: parsers of everything together would change what other tests share. */
 function fuzz(...args: readonly string[]): { status: number | null; failures: string } {
   const { status, stdout, stderr } = spawnSync(process.execPath, [RUN, ...args], { encoding: "utf8" });
   return { status, failures: status === 0 ? "" : stdout + stderr };

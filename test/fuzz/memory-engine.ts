@@ -1,4 +1,4 @@
-/** An engine without a database, for probes: it opens in a moment, and proves what it holds by the same rules as any other. */
+/** An engine without a database, for probes: it opens at once, and proves its content by the same rules as any other. */
 import { resolveSettings } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { createLocalEngine, deriveMessage } from "@lossless/core/testing";
@@ -10,7 +10,7 @@ const { settings } = resolveSettings({ env: {}, config: { databasePath: "/nowher
 export const openMemoryEngine = (): Engine =>
   createLocalEngine({ store: openMemoryStore(deriveMessage), settings });
 
-/** What was accepted is proven. */
+/** Accepted input must be proven. */
 export async function prove(engine: Engine): Promise<void> {
   const { problems } = await engine.verify();
   hold(problems.length === 0, "what was accepted does not verify", problems);

@@ -1,9 +1,9 @@
-/** Makes a new input from those there are: bytes, lines and JSON values, changed a few at a time. The same chance gives the same input. */
+/** Makes a new input from existing ones by changing a few bytes, lines or JSON values at a time. The same random source gives the same input. */
 import type { Random } from "@lossless/testkit/random.ts";
 
 const MAX_INPUT_BYTES = 32 * 1024;
 
-/** Values that parsers stumble over. */
+/** Values that are hard for parsers. */
 const ODD_VALUES: readonly unknown[] = [
   null,
   true,
@@ -141,7 +141,7 @@ function renameKey(input: Buffer, { random, words }: Material): Buffer {
   );
 }
 
-/** Removed, doubled, moved, or one of another input put in. */
+/** Lines are removed, duplicated, moved, or inserted from another input. */
 function changeLines(input: Buffer, { random, others }: Material): Buffer {
   const lines = input.toString("latin1").split("\n");
   const at = random.below(lines.length);
@@ -153,7 +153,7 @@ function changeLines(input: Buffer, { random, others }: Material): Buffer {
   return Buffer.from(lines.join("\n"), "latin1");
 }
 
-/** One value of one line, or of the whole input, that is JSON. */
+/** Changes one JSON value of one line or of the whole input. */
 function changeJson(input: Buffer, material: Material): Buffer {
   const { random } = material;
   const text = input.toString("utf8");
@@ -206,7 +206,7 @@ function isJson(text: string): boolean {
   try {
     return typeof JSON.parse(text) === "object";
   } catch {
-    // Not JSON is an answer.
+    // "Not JSON" is a valid result.
     return false;
   }
 }

@@ -1,12 +1,13 @@
 /**
- * `npm run fuzz`: feeds every parser with inputs that it has not seen, and keeps those that reach new parts of the source.
+ * `npm run fuzz`: feeds every parser with new inputs, and keeps those that reach new parts of the source.
  *
  *     npm run fuzz -- [target …] [--minutes 1] [--runs N] [--seed N] [--discard]
  *     npm run fuzz -- target --replay FILE
  *     npm run fuzz -- [target …] --corpus [--few N]
  *
- * The second runs one input, the third what is kept (or a few of each target), and neither searches. Otherwise each target has a process of its own, `--minutes` each. A failure is written to a file, with the command that plays it again; status 1. An input
- * that stops the process, or fills its memory, is one too.
+ * The second runs one input, the third the corpus (or a few of each target), and neither searches. Otherwise each target has its own process,
+ * `--minutes` each. A failure is written to a file, with the command that replays it; status 1. An input that hangs the process, or fills its
+ * memory, is a failure too.
  */
 import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { fork } from "node:child_process";
@@ -65,14 +66,14 @@ async function main(): Promise<number> {
 
 const readKept = (path: string): Kept => ({ name: basename(path), input: readFileSync(path) });
 
-/** Spread over all of them. */
+/** A sample spread over all of them. */
 const pickSome = <T>(all: readonly T[], few: number): T[] =>
   all.filter(
     (_, at) =>
       Math.floor((at * few) / all.length) !== Math.floor(((at - 1) * few) / all.length) || few >= all.length,
   );
 
-/** How many inputs failed. */
+/** Returns how many inputs failed. */
 async function replay(target: string, inputs: readonly Kept[]): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "lcm-fuzz-"));
   const probe = await findTarget(target).open(folder);
@@ -89,7 +90,7 @@ async function replay(target: string, inputs: readonly Kept[]): Promise<number> 
   return failures;
 }
 
-/** How many failures were found. */
+/** Returns how many failures were found. */
 async function searchApart(order: SearchOrder): Promise<number> {
   const child = fork(import.meta.filename, ["--child"], {
     execArgv: [`--max-old-space-size=${MEMORY_MB}`],

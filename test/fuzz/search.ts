@@ -1,7 +1,6 @@
 /**
- * The search of one target, in a process of its own: mutates kept inputs, keeps one that reaches a block of the source which none has reached
- * before, and reports each input for which something does not hold, shortened. The input in work is always on disk, so that the parent can
- * tell which one ended or stopped this process.
+ * The search of one target, in its own process: mutates inputs of the corpus, keeps those that reach a new block of the source, and reports each
+ * input that violates a rule, shortened. The current input is always on disk, so that the parent knows which one killed or hung this process.
  */
 import { makeRandom } from "@lossless/testkit/random.ts";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -19,9 +18,9 @@ export interface SearchOrder {
   readonly seed: number;
   readonly untilMs: number;
   readonly runs: number;
-  /** Writes what was found into the corpus. */
+  /** Writes finds to the corpus. */
   readonly keeps: boolean;
-  /** Holds the input that is being run. */
+  /** The file of the current input. */
   readonly current: string;
 }
 
@@ -29,11 +28,11 @@ export type SearchNews =
   | { readonly kind: "failure"; readonly input: string; readonly error: string }
   | { readonly kind: "done"; readonly runs: number; readonly functions: number; readonly kept: number };
 
-/** Different failures that end a search. */
+/** The number of different failures that ends a search. */
 const MAX_FAILURES = 5;
-/** An input is kept only if somebody can read it. */
+/** Larger inputs are not kept: people must be able to read them. */
 const MAX_KEPT_BYTES = 4_096;
-/** Reading the counts costs about a millisecond: quick inputs share it. */
+/** Reading the counts costs about a millisecond: fast inputs share it. */
 const GROUP = 8;
 const QUICK_MS = 2;
 
@@ -116,7 +115,7 @@ class Search {
     }
   }
 
-  /** Of all inputs those that together reach what all of them reach, the shorter ones first. */
+  /** The inputs that together reach what all of them reach, preferring shorter ones. */
   async end(): Promise<{ runs: number; functions: number; kept: number }> {
     const { functions } = this.#coverage;
     const runs = this.#runs;
@@ -133,7 +132,7 @@ class Search {
   }
 
   #mutate(): Buffer {
-    // Late finds lead further.
+    // Recent finds lead further.
     const { length } = this.#inputs;
     const at =
       this.#random.below(3) === 0
@@ -162,7 +161,7 @@ class Search {
     return tryInput(this.#probe, input);
   }
 
-  /** Takes pieces away as long as the same failure shows. */
+  /** Removes pieces as long as the same failure shows. */
   async #shorten(input: Buffer, failure: string): Promise<Buffer> {
     let short = input;
     for (let size = short.length >> 1; size > 0; size >>= 1)
@@ -176,7 +175,7 @@ class Search {
   }
 }
 
-/** Null when everything holds. */
+/** Null when every rule holds. */
 export async function tryInput(probe: Probe, input: Buffer): Promise<Error | null> {
   let stray: unknown = null;
   const note = (error: unknown): void => {

@@ -1,13 +1,13 @@
 /**
- * What is fuzzed: a parser with what must hold for every input, whatever it is. A probe throws when something does not hold; an input that is
- * refused with one of our error codes is fine.
+ * A fuzz target: a parser with rules that must hold for every input. A probe throws when a rule does not hold; refusing an input with one of our
+ * error codes is fine.
  */
 import { EngineError } from "@lossless/core";
 
 export interface Target {
   /** Also the name of its folder in `corpus/`. */
   readonly name: string;
-  /** What inputs of this kind are made of, for the mutations. */
+  /** Building blocks of such inputs, for the mutations. */
   readonly words: readonly string[];
   /** `folder` is empty and belongs to the probe. */
   open(folder: string): Promise<Probe>;
@@ -18,7 +18,7 @@ export interface Probe {
   close(): Promise<void>;
 }
 
-/** The result, or null for what was refused as it should be. Errors without a code of ours, and `internal`, are bugs. */
+/** The result, or null for a proper refusal. Errors without one of our codes, and `internal`, are bugs. */
 export async function accept<T>(work: () => T | Promise<T>): Promise<T | null> {
   try {
     return await work();
@@ -28,14 +28,14 @@ export async function accept<T>(work: () => T | Promise<T>): Promise<T | null> {
   }
 }
 
-/** States what must hold. `details` are shown when it does not. */
+/** States a rule. `details` are shown when it does not hold. */
 export function hold(condition: boolean, rule: string, ...details: unknown[]): void {
   if (condition) return;
   const shown = details.map((detail) => JSON.stringify(detail)?.slice(0, 600) ?? "undefined");
   throw new Error(`${rule}${shown.length > 0 ? `: ${shown.join(" ")}` : ""}`);
 }
 
-/** No input may leave anything on the prototypes that every object has. */
+/** No input may change the prototypes that every object shares. */
 export function checkPrototypes(): void {
   for (const prototype of [Object.prototype, Array.prototype, Function.prototype]) {
     const added = Object.keys(prototype);

@@ -1,4 +1,4 @@
-/** Everything that reads what others wrote. A parser that is in none of these is not fuzzed. */
+/** Everything that reads foreign data. A parser that is not listed here is not fuzzed. */
 import { archiveTarget } from "./targets/archive.ts";
 import { cliTarget } from "./targets/cli.ts";
 import { documentedTarget, openCodeTarget } from "./targets/databases.ts";

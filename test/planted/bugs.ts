@@ -1,15 +1,15 @@
 /**
- * Bugs that the tests must notice. Each is one edit of the source that breaks a promise, and the test that has to fail then.
+ * Bugs that the tests must catch. Each is one edit of the source that breaks a promise, and the test that must then fail.
  *
- * Invariant: `find` stands exactly once in its file. When the code changes, the edit is written anew, not dropped.
+ * Invariant: `find` occurs exactly once in its file. When the code changes, update the edit; do not drop it.
  */
 export interface PlantedBug {
-  /** What a user would suffer. */
+  /** The effect on a user. */
   readonly name: string;
   readonly file: string;
   readonly find: string;
   readonly replace: string;
-  /** The file and the title of the test that notices it. */
+  /** The file and the title of the test that catches it. */
   readonly test: readonly [file: string, title: string];
 }
 

@@ -1,6 +1,6 @@
 /**
- * `npm run test:planted`: plants each bug of `bugs.ts` in a copy of the source, runs the one test that must notice it, and fails when that test
- * passes. Before that, all those tests have to pass without a bug: a test that always fails would notice everything.
+ * `npm run test:planted`: plants each bug of `bugs.ts` in a copy of the source, runs the one test that must catch it, and fails when that test
+ * passes. First all those tests must pass without a bug: a test that always fails would catch everything.
  *
  *     npm run test:planted -- [words of a bug's name]
  */
@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const VITEST = join(ROOT, "node_modules/vitest/vitest.mjs");
 const LINKED_MODULES = ["@lossless", "lossless-claw"];
 const OWN_MODULES = [...LINKED_MODULES, ".cache"];
-/** Which tests are run is said by their names alone. */
+/** Only their names select the tests to run. */
 const ENVIRONMENT = { ...process.env, LCM_SUITE: "every" };
 
 type Verdict = "passed" | "failed" | "absent";
@@ -38,7 +38,7 @@ function main(): number {
   }
 }
 
-/** The files of the project as they are now, committed or not, with the installed packages of the original. */
+/** The current files of the project, committed or not, with the installed packages of the original. */
 function copyProject(): string {
   const copy = mkdtempSync(join(tmpdir(), "lcm-planted-"));
   const args = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
@@ -49,7 +49,7 @@ function copyProject(): string {
   mkdirSync(modules);
   for (const name of readdirSync(join(ROOT, "node_modules")))
     if (!OWN_MODULES.includes(name)) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
-  // These lead back into the project by relative links, and so into the copy.
+  // These are relative links into the project, and so into the copy.
   for (const name of LINKED_MODULES)
     cpSync(join(ROOT, "node_modules", name), join(modules, name), {
       recursive: true,
@@ -65,7 +65,7 @@ function findBadEdit(copy: string, { name, file, find }: PlantedBug): string[] {
     : [`"${name}": its text stands ${times} times in ${file}, and must stand there once`];
 }
 
-/** Without a bug every test has to pass. */
+/** Without a bug every test must pass. */
 function findBadTests(copy: string, bugs: readonly PlantedBug[]): string[] {
   const verdicts = runTests(copy, bugs);
   return bugs.flatMap(({ name, test: [file, title] }) => {
@@ -99,7 +99,7 @@ interface Report {
   }[];
 }
 
-/** Runs the tests of some bugs, and tells how each ended. */
+/** Runs the tests of some bugs, and returns how each ended. */
 function runTests(copy: string, bugs: readonly PlantedBug[]): (file: string, title: string) => Verdict {
   const files = [...new Set(bugs.map(({ test: [file] }) => file))];
   const titles = bugs.map(({ test: [, title] }) => RegExp.escape(title));

@@ -1,6 +1,6 @@
 /**
- * The archive format. The line at its end, with the count and the hash, is always right: what is tried is what stands before it. Some inputs
- * go into SQLite, whose way in is another than that of the memory store.
+ * The archive format. The line at its end, with the count and the hash, is always correct, so that the records before it are tested. Some inputs
+ * go into SQLite, whose import path differs from that of the memory store.
  */
 import { deriveMessage } from "@lossless/core/testing";
 import type { Store } from "@lossless/core/ports";
@@ -15,7 +15,7 @@ import { accept, hold } from "../target.ts";
 import type { Target } from "../target.ts";
 
 const NOW = 1_780_000_000_000;
-/** One of so many goes into SQLite. */
+/** One in this many goes into SQLite. */
 const SQLITE_SHARE = 8;
 
 export const archiveTarget: Target = {
@@ -97,7 +97,7 @@ const openSqlite = (folder: string): Store =>
     derive: deriveMessage,
   });
 
-/** Proven afterwards, whatever became of it. */
+/** Proven afterwards, whatever the outcome. */
 async function takeIn(store: Store, path: string): Promise<{ imported: number } | null> {
   const result = await accept(() => importArchive(store, { path, derive: deriveMessage, now: NOW }));
   const { problems } = await store.verify(deriveMessage, () => undefined);

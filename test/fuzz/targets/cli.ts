@@ -1,4 +1,4 @@
-/** Command lines, one word a line. Each ends in a result or in one of our errors; with `--json` what is printed is one JSON object. */
+/** Command lines, one word per line. Each ends in a result or in one of our errors; with `--json` the output is one JSON object. */
 import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { accept, hold } from "../target.ts";
 import type { Target } from "../target.ts";
 
-/** They run until they are ended, or ask for a terminal. */
+/** These run until ended, or need a terminal. */
 const SERVICES = /^(?:tui|web|mcp|watch|worker|demo)$/;
-/** Nothing outside of the folder of the run. */
+/** Excludes everything outside the folder of the run. */
 const OUTSIDE = /(?:^|=|-d)\s*[/~]|(?:\.\.\/){2}|postgres|file:|\0/;
 const FEW_LINES = 10;
 const PATHS = process.env["PATH"];
@@ -109,7 +109,7 @@ export const cliTarget: Target = {
 
 type Program = typeof import("../../../packages/cli/src/program.ts");
 
-/** Engines work in this thread: two more for every command line would be most of the work. */
+/** Engines run in this thread: two more threads per command line would be most of the work. */
 async function loadProgram(): Promise<Program> {
   const [invocation, threadless] = ["src/invocation.ts", "test/threadless-engine.ts"].map(
     (file) => new URL(`../../../packages/cli/${file}`, import.meta.url).href,

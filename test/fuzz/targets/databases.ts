@@ -1,6 +1,6 @@
 /**
- * Databases of other programs. An input says what is changed in a sound one: values of rows, and bytes of the file. Lines of
- * `{"table", "row", "column", "value"}`, `{"sql"}` and `{"at", "byte"}`.
+ * Databases of other programs. An input lists changes to a sound one: values of rows, and bytes of the file. Lines of `{"table", "row",
+ * "column", "value"}`, `{"sql"}` and `{"at", "byte"}`.
  */
 import { detectHistory, importTranscript } from "@lossless/interchange";
 import { importHistory } from "lossless-claw/interchange";
@@ -134,7 +134,7 @@ function settle(path: string): void {
   database.close();
 }
 
-/** Applies the lines of an input to a copy of a sound database. What SQLite does not take is left out. */
+/** Applies the lines of an input to a copy of a sound database. Changes that SQLite rejects are skipped. */
 function change(sound: string, path: string, input: Buffer): void {
   for (const end of ["-journal", "-wal", "-shm"]) rmSync(path + end, { force: true });
   copyFileSync(sound, path);
@@ -161,7 +161,7 @@ function applyToRows(database: DatabaseSync, { sql, table, row, column, value }:
       )
       .run((typeof bound === "boolean" ? Number(bound) : (bound ?? null)) as SQLInputValue, Number(row) | 0);
   } catch {
-    // A change that the database does not take is no change.
+    // Skip a change that the database rejects.
   }
 }
 

@@ -1,10 +1,10 @@
-/** Requests to the web inspector, byte for byte on its socket. It answers with a status of ours, never with 500, and goes on. */
+/** Requests to the web inspector, byte for byte on its socket. It answers with one of our statuses, never with 500, and keeps running. */
 import { connect } from "node:net";
 import { openSite } from "../../../packages/web/test/archive.ts";
 import { hold } from "../target.ts";
 import type { Target } from "../target.ts";
 
-/** No more is coming when the server has said nothing for so long. */
+/** The response is complete when the server has sent nothing for this long. */
 const IDLE_MS = 30;
 const LONGEST_MS = 20_000;
 

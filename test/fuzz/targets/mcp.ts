@@ -1,4 +1,7 @@
-/** Messages to the MCP server, one a line. Every line it writes is a message of the protocol; no tool fails by a bug; it still answers at the end. */
+/**
+ * Messages to the MCP server, one per line. Every line it writes is a protocol message; no tool fails because of a bug; it still answers at the
+ * end.
+ */
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { makeFactory, runStdio } from "../../../packages/mcp/src/index.ts";
@@ -74,7 +77,7 @@ async function talk(factory: Parameters<typeof runStdio>[0], input: Buffer): Pro
     hold(!limit.aborted, "the server does not answer any more", text.slice(-500));
     throw error;
   }
-  // What was asked before may be answered after.
+  // Earlier requests may be answered later.
   await new Promise((resolve) => setImmediate(resolve));
   stdin.end();
   await done;
@@ -85,7 +88,7 @@ function check(line: string): void {
   const answer = JSON.parse(line) as { jsonrpc?: unknown; error?: { code?: unknown; message?: string } };
   hold(answer.jsonrpc === "2.0", "a line is not a message", line);
   hold(!/"text":"cannot answer: /.test(line), "a tool fails by a bug", line);
-  // What the SDK refuses by its schema has this code too, and a list of issues.
+  // Requests that the SDK rejects by schema also have this code, and a list of issues.
   const isIssues = answer.error?.message?.startsWith("[") === true;
   hold(answer.error?.code !== INTERNAL_ERROR || isIssues, "a request fails by a bug", line);
 }

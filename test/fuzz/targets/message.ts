@@ -1,4 +1,4 @@
-/** One message: JSON read in place agrees with `JSON.parse`, and what is derived from the bytes is whole, found again, and the same each time. */
+/** One message: JSON parsed in place agrees with `JSON.parse`, and the derived data is complete, findable and deterministic. */
 import { deriveMessage, viewMessage, compileRedaction } from "@lossless/core/testing";
 import { asBuffer, findRoot, iterateElements, mapMembers } from "@lossless/core/formats";
 import type { ByteRange } from "@lossless/core/formats";
@@ -54,7 +54,7 @@ export const messageTarget: Target = {
   }),
 };
 
-/** Where the bytes are JSON, each member and element is where the parser says. */
+/** If the bytes are JSON, each member and element is where the parser says. */
 function checkSpans(input: Buffer): void {
   let value: unknown;
   try {
@@ -63,7 +63,7 @@ function checkSpans(input: Buffer): void {
     // Not JSON: there is nothing to compare with.
     return;
   }
-  // What is not UTF-8 is read with replacements by the parser, and as it is by us.
+  // The parser replaces bytes that are not UTF-8; we read them unchanged.
   if (!input.equals(Buffer.from(input.toString("utf8")))) return;
   const root = findRoot(asBuffer(input));
   if (root === null) return;
@@ -89,7 +89,7 @@ function walk(bytes: Buffer, range: ByteRange, value: unknown, depth: number): v
     walk(bytes, member, (value as Record<string, unknown>)[key], depth + 1);
 }
 
-/** What is redacted once is not changed again, and stays JSON. */
+/** Redaction is idempotent and keeps JSON valid. */
 function checkRedaction(input: Buffer): void {
   const once = redact?.(input);
   if (once === undefined || once === null) return;
@@ -98,7 +98,7 @@ function checkRedaction(input: Buffer): void {
       JSON.parse(Buffer.from(bytes).toString("utf8"));
       return true;
     } catch {
-      // Not JSON is an answer.
+      // "Not JSON" is a valid result.
       return false;
     }
   };

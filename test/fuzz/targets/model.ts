@@ -1,11 +1,11 @@
-/** Answers of model providers, as events or whole. The first line has the status and the type of the content. Whatever comes, the caller gets a result. */
+/** Answers of model providers, as events or as one body. The first line has the status and the content type. The caller always gets a result. */
 import { openComplete } from "../../../packages/models/src/index.ts";
 import { resolveSettings } from "@lossless/core";
 import { hold } from "../target.ts";
 import type { Target } from "../target.ts";
 
 const PROVIDERS = ["anthropic/claude-x", "openai/gpt-x"];
-/** Bytes of a piece of the answer. */
+/** Bytes per piece of the answer. */
 const PIECE = 17;
 const STALL_MS = 2_000;
 

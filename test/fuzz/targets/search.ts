@@ -1,4 +1,4 @@
-/** What people and agents type to find something: words, quotes, regular expressions. An answer comes, with hits that are there. */
+/** Search input of people and agents: words, quotes, regular expressions. There is always a result, and its hits exist. */
 import { analyzeQuery, buildClues } from "@lossless/core/testing";
 import { openMemoryEngine } from "../memory-engine.ts";
 import { accept, hold } from "../target.ts";
@@ -14,7 +14,7 @@ const TEXTS = [
   "\u0000 \ud800 odd \u200b text",
 ];
 const session = { key: "agent:main:fuzz", id: "s1", owner: "main" };
-/** A search that takes longer is ended by the program itself. */
+/** The program itself ends a longer search. */
 const TIMEOUT_MS = 200;
 
 export const searchTarget: Target = {

@@ -1,4 +1,4 @@
-/** Settings, as files and variables hold them; and the files of agents that `lcm setup` writes into, which it leaves as they were. */
+/** Settings in files and variables; and the files of agents that `lcm setup` edits and restores. */
 import { applySetup, planRemoval, planSetup, SETUP_AGENTS } from "../../../packages/agents/src/index.ts";
 import { resolveSettings } from "@lossless/core";
 import { SETTING_KEYS } from "@lossless/core/settings";
@@ -40,7 +40,7 @@ export const settingsTarget: Target = {
         { env, config: {} },
       ]) {
         await accept(() => resolveSettings(given));
-        // A host has to start: whatever is set, there are settings, and they stay the same when they are read again.
+        // A host has to start: any input gives settings, and they stay the same when they are read again.
         const { settings, sources } = resolveSettings({
           ...given,
           tolerant: true,
@@ -50,7 +50,7 @@ export const settingsTarget: Target = {
         const isSet = ([key]: [string, unknown]): boolean =>
           sources[key as keyof typeof sources]?.kind !== "derived";
         const kept = Object.fromEntries(Object.entries(withoutNulls(settings)).filter(isSet));
-        // Refused the second time would be an error that shows here.
+        // A refusal on the second read would be an error here.
         const again = resolveSettings({ env: {}, config: kept, stateDir: "/s" });
         for (const [key, value] of Object.entries(kept))
           hold(
@@ -64,7 +64,7 @@ export const settingsTarget: Target = {
   }),
 };
 
-/** Null says that nothing is set, which is said by leaving it out. */
+/** Null means unset, like leaving it out. */
 const withoutNulls = (value: object): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(value)
@@ -79,7 +79,7 @@ function parse(input: Buffer): Record<string, unknown> | null | undefined {
   try {
     return JSON.parse(input.toString("utf8")) as Record<string, unknown>;
   } catch {
-    // What is not JSON is refused before the settings see it.
+    // Input that is not JSON is refused before the settings see it.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** Transcripts of agents: lines, whole documents, and OpenCode's folder. What is stored is what was written, once, however often it is read. */
+/** Transcripts of agents: lines, whole documents, and OpenCode's folder. Everything is stored unchanged and once, however often it is read. */
 import type { Engine } from "@lossless/core";
 import { holdsSessionLines, importTranscript, openTranscript } from "@lossless/interchange";
 import type { ImportResult } from "@lossless/interchange";
@@ -78,7 +78,7 @@ async function readTexts(engine: Engine): Promise<string[]> {
   return texts;
 }
 
-/** The lines of a file, byte for byte. The last one is left when its writer has not ended it. */
+/** The lines of a file, byte for byte. An unfinished last line is left out. */
 function splitLines(input: Buffer): string[] {
   const lines = input.toString("latin1").split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -95,7 +95,7 @@ export const transcriptTarget: Target = {
         writeFileSync(path, input);
         const whole = await withEngine(async (engine) => {
           const result = await importTwice(engine, path);
-          // Lines that are sessions of their own have other events.
+          // Lines that are sessions themselves have other events.
           if (result !== null && !(await holdsSessions(path)))
             checkLines(await readTexts(engine), input, result);
           return result === null ? null : await readTexts(engine);
@@ -130,18 +130,18 @@ function checkLines(stored: readonly string[], input: Buffer, { format, problems
   );
 }
 
-/** A file that is looked at while it grows holds the same in the end. */
+/** A file that is read while it grows has the same content in the end. */
 async function readGrowing(path: string, input: Buffer, whole: readonly string[]): Promise<void> {
   const ends = [...input.toString("latin1").matchAll(/\n/g)].map(({ index }) => index + 1);
   const cut = ends[Math.floor(ends.length / 2)];
   if (cut === undefined || cut === input.length) return;
   await withEngine(async (engine) => {
     writeFileSync(path, input.subarray(0, cut));
-    // The beginning alone may be nothing that anybody knows.
+    // The beginning alone may not be a known format.
     if ((await accept(() => importTranscript({ engine, path }))) === null) return;
     writeFileSync(path, input);
     const grown = await accept(() => importTranscript({ engine, path }));
-    // What is a document once it is whole may be a line of something else before.
+    // An incomplete document may look like a line of another format.
     if (grown === null) return;
     const texts = await readTexts(engine);
     hold(
