@@ -1,10 +1,13 @@
 /** Values, transactions, retries and round trips against a real server. */
 import { once } from "node:events";
+import type { Duplex } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import pg from "pg";
 import { parseServerAddress } from "../src/address.ts";
 import { Connection, migrate, SCHEMA_VERSION, statement } from "../src/testing.ts";
 
@@ -82,6 +85,26 @@ describePostgres("a connection", (server) => {
     };
     await expect.poll(listLeft).toHaveLength(1);
     expect([await readPid()]).toEqual(await listLeft());
+  });
+
+  test("is replaced when it dies while it is handed out", async () => {
+    const connection = await open(await server.createDatabase());
+    const connect = pg.Pool.prototype.connect as (this: pg.Pool) => Promise<pg.PoolClient>;
+    let handedOut = 0;
+    const spy = vi.spyOn(pg.Pool.prototype, "connect").mockImplementation(async function (this: pg.Pool) {
+      const client = await connect.call(this);
+      handedOut += 1;
+      if (handedOut > 1) return client;
+      // The pool does not listen any more, and its user does not yet.
+      const { stream } = (client as unknown as { readonly connection: { readonly stream: Duplex } })
+        .connection;
+      stream.destroy(new Error("read ECONNRESET"));
+      await setImmediate();
+      return client;
+    });
+    onTestFinished(() => spy.mockRestore());
+    expect(await connection.get("SELECT $1::bigint AS n", 7)).toEqual({ n: 7 });
+    expect(handedOut).toBe(2);
   });
 
   test("brings values back as they were written", async () => {
