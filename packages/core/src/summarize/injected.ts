@@ -10,6 +10,8 @@ const DROPPED =
 /** A command typed by the user is shown as it was typed. */
 const COMMAND = /<command-name>([^<]*)<\/command-name>|<command-args>([^<]*)<\/command-args>/g;
 const TYPED = /<bash-input>([^<]*)<\/bash-input>/g;
+/** Antigravity and Cursor frame what the user typed. */
+const FRAME = /<\/?(?:USER_REQUEST|user_query)>/g;
 const OUTPUT = /<(bash-stdout|bash-stderr|local-command-stdout|local-command-stderr)>/g;
 const INTERRUPTED = /\[Request interrupted by user[^[\]]*\]/g;
 /** Messages that a host writes in the user's name, by how they begin. */
@@ -30,7 +32,8 @@ export function readUserText(raw: string): UserText {
   if (SKILL.test(raw) || HEARTBEAT.test(raw)) return { text: "", isNotice: true };
   const typed = dropBlocks(raw, DROPPED)
     .replace(COMMAND, (_mark, name = "", words = "") => `${name}${words === "" ? "" : ` ${words}`}`)
-    .replace(TYPED, "$1");
+    .replace(TYPED, "$1")
+    .replace(FRAME, "");
   const text = dropBlocks(typed, OUTPUT).replace(INTERRUPTED, "").trim();
   return { text, isNotice: NOTICE.test(text) };
 }
