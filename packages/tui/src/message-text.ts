@@ -2,6 +2,8 @@
 import { formatMessageId } from "@lossless/core";
 import type { Engine, MessageBody, MessageView, Scope } from "@lossless/core";
 import { describePart, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
+import type { DiffLine } from "@lossless/core/doors";
+import { readPart } from "@lossless/interchange/parts";
 import { toMarkdownLines } from "./markdown.ts";
 import type { Paint, Style } from "./paint.ts";
 import { toTextLines, type TextLine } from "./wrapped-text.ts";
@@ -16,11 +18,16 @@ export function renderMessageText({ row, view, bytes, parts }: Message, paint: P
   if (row.forgottenAt !== null) lines.push({ text: "This message was forgotten.", style: paint.warning });
   if (row.hidden.length > 0) lines.push({ text: `hidden: ${row.hidden.join(", ")}`, style: paint.warning });
   for (const part of view.parts) {
-    if (part.type !== "text")
-      lines.push({ text: `[${toOneLine(describePart(part))}]`, style: stylePart(part, paint) });
-    lines.push(
-      ...cutLines(part.text.trimEnd(), row.messageId, paint, (text) => renderPart(part, text, paint)),
-    );
+    const call = part.type === "tool_call" ? readPart(bytes, part, 0).call : null;
+    if (part.type !== "text") {
+      const line = call?.diff ? ` ${toOneLine(call.line)}` : "";
+      lines.push({ text: `[${toOneLine(describePart(part))}]${line}`, style: stylePart(part, paint) });
+    }
+    if (call?.diff) lines.push(...call.diff.map((one) => renderDiffLine(one, paint)));
+    else
+      lines.push(
+        ...cutLines(part.text.trimEnd(), row.messageId, paint, (text) => renderPart(part, text, paint)),
+      );
   }
   if (view.parts.length === 0 && row.forgottenAt === null)
     lines.push(
@@ -29,6 +36,12 @@ export function renderMessageText({ row, view, bytes, parts }: Message, paint: P
   const files = [...new Set(parts.flatMap((part) => part.fileId ?? []))];
   if (files.length > 0) lines.push({ text: `large files: ${files.join(", ")}`, style: paint.faint });
   return lines;
+}
+
+/** A line that an edit removes or adds, with its sign and colour. */
+function renderDiffLine({ kind, text }: DiffLine, paint: Paint): TextLine {
+  if (kind === "same") return { text: `  ${text}` };
+  return kind === "new" ? { text: `+ ${text}`, style: paint.good } : { text: `- ${text}`, style: paint.bad };
 }
 
 type Part = Pick<MessageView["parts"][number], "type" | "isError">;

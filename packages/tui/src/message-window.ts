@@ -2,7 +2,7 @@
  * The messages of a conversation as a window that moves: a bounded number of rows around the chosen one, read by key as one scrolls. A
  * conversation of a hundred thousand messages takes no more memory than one of a thousand, and no jump reads what lies between.
  *
- * Invariant: `rows` is a gapless run of the conversation in the order of positions, each message once, at its first version.
+ * Invariant: `rows` is a gapless run of what is listed of the conversation, in the order of positions, each message once, at its first version.
  */
 import { POSITION_STEP } from "@lossless/core";
 import type { Engine, MessageRow, Scope } from "@lossless/core";
@@ -14,6 +14,9 @@ export const PAGE = 150;
 export const KEPT = 1_000;
 /** Nearer to an edge than this, more is read. */
 const MARGIN = 60;
+
+/** Lines of the host that are not part of the conversation. */
+const HOUSEKEEPING: ReadonlySet<string> = new Set(["meta", "heartbeat"]);
 
 interface Mark {
   readonly position: number;
@@ -28,6 +31,10 @@ export class MessageWindow {
   isAtStart = false;
   isAtEnd = false;
   cursor: ListCursor = LIST_START;
+  /** Whether lines of the host are listed, too. */
+  showsHousekeeping = false;
+  /** The message somebody came for: listed whatever it is. */
+  #wanted: Mark | null = null;
 
   constructor(engine: Engine, scope: Scope, conversationId: number) {
     this.#engine = engine;
@@ -64,8 +71,9 @@ export class MessageWindow {
     );
   }
 
-  /** Around a place; the first message at or behind it is chosen, and stands in the middle of the screen. */
+  /** Around a place; the first message at or after it is chosen, and is in the middle of the screen. */
   async openAt(mark: Mark, screenRows: number): Promise<void> {
+    this.#wanted = mark;
     const older = await this.#readPage("newest", `${mark.position}.${mark.seq}`);
     const newer = await this.#readPage("oldest", `${mark.position}.${mark.seq - 1}`);
     this.rows = [...older.rows.toReversed(), ...newer.rows];
@@ -84,13 +92,13 @@ export class MessageWindow {
    * of time but for late ones.
    */
   async openTime(at: number, screenRows: number): Promise<void> {
-    const [first] = (await this.#readPage("oldest", null, 1)).rows;
-    const [last] = (await this.#readPage("newest", null, 1)).rows;
+    const [first] = (await this.#readRows("oldest", null, 1)).items;
+    const [last] = (await this.#readRows("newest", null, 1)).items;
     if (first === undefined || last === undefined) return this.openEnd(screenRows);
     let [low, high] = [first.position, last.position];
     while (high - low > PAGE * POSITION_STEP) {
       const middle = Math.floor((low + high) / 2);
-      const [row] = (await this.#readPage("oldest", `${middle}.-1`, 1)).rows;
+      const [row] = (await this.#readRows("oldest", `${middle}.-1`, 1)).items;
       if (row === undefined || row.createdAt >= at) high = middle;
       else low = row.position;
     }
@@ -163,26 +171,43 @@ export class MessageWindow {
     this.cursor = { selected: this.cursor.selected - surplus, top: this.cursor.top - surplus };
   }
 
-  /** Versions stand at the place of the first one, which is listed once. A page of versions only is read on. */
+  /** Only what is listed, and enough of it to go on: where little of a page is, the next ones are read, too. */
   async #readPage(
     direction: "oldest" | "newest",
     from: string | null,
-    limit = PAGE,
   ): Promise<{ rows: MessageRow[]; isLast: boolean }> {
     const rows: MessageRow[] = [];
     for (let after = from; ;) {
-      const page = await this.#engine.listMessages({
-        ...this.#scope,
-        conversationId: this.#conversationId,
-        limit,
-        after,
-        direction,
-      });
-      for (const row of page.items) if (row.revises === null) rows.push(row);
+      const page = await this.#readRows(direction, after, PAGE);
+      rows.push(...page.items.filter((row) => this.#isListed(row)));
       if (page.next === null) return { rows, isLast: true };
-      if (rows.length > 0) return { rows, isLast: false };
+      if (rows.length >= MARGIN) return { rows, isLast: false };
       after = page.next;
     }
+  }
+
+  #readRows(
+    direction: "oldest" | "newest",
+    after: string | null,
+    limit: number,
+  ): ReturnType<Engine["listMessages"]> {
+    return this.#engine.listMessages({
+      ...this.#scope,
+      conversationId: this.#conversationId,
+      limit,
+      after,
+      direction,
+    });
+  }
+
+  /** Later versions are listed at the place of the first one. */
+  #isListed({ revises, hidden, seq }: MessageRow): boolean {
+    if (revises !== null) return false;
+    return (
+      this.showsHousekeeping ||
+      seq === this.#wanted?.seq ||
+      !hidden.some((reason) => HOUSEKEEPING.has(reason))
+    );
   }
 }
 

@@ -1,6 +1,7 @@
-/** First words of messages, read for the rows that are on the screen and remembered for a while. */
+/** First words of messages and summaries, read for the rows that are on the screen and remembered for a while. */
 import type { Engine, Scope } from "@lossless/core";
-import { describePart, previewOf } from "@lossless/core/doors";
+import { describePart, previewOf, toOneLine } from "@lossless/core/doors";
+import { readPart } from "@lossless/interchange/parts";
 import { stylePart, type Message } from "./message-text.ts";
 import { storedSpan, type Paint, type Span } from "./paint.ts";
 
@@ -35,14 +36,29 @@ function toPreview(message: Message): Preview {
     : part.type === "tool_call"
       ? `→ ${part.toolName ?? "tool"}`
       : `[${describePart(part)}]`;
-  return { text: previewOf(message), head, part: kept };
+  const line = part?.type === "tool_call" ? (readPart(message.bytes, part, 0).call?.line ?? "") : "";
+  // What a call acts on says more than its arguments in the order they came in.
+  const text = line === "" ? previewOf(message) : `${head} ${line}`;
+  return { text, head, part: kept };
 }
+
+/** Our own summaries may begin with a day, which the row says already. */
+const DAY_LINE = /^\d{4}-\d\d-\d\d UTC\n/;
+const SUMMARY_CHARS = 300;
+
+const toSummaryPreview = (content: string): Preview => ({
+  ...EMPTY,
+  text: toOneLine(content.replace(DAY_LINE, "").slice(0, SUMMARY_CHARS)),
+});
+
+/** A message by its number, a summary by its id. */
+export type PreviewId = number | string;
 
 export class Previews {
   readonly #engine: Engine;
   readonly #scope: Scope;
-  readonly #kept = new Map<number, Preview>();
-  readonly #reading = new Map<number, Promise<void>>();
+  readonly #kept = new Map<PreviewId, Preview>();
+  readonly #reading = new Map<PreviewId, Promise<void>>();
 
   constructor(engine: Engine, scope: Scope) {
     this.#engine = engine;
@@ -50,39 +66,44 @@ export class Previews {
   }
 
   /** Null while it has not been read. */
-  get(messageId: number): Preview | null {
-    return this.#kept.get(messageId) ?? null;
+  get(id: PreviewId): Preview | null {
+    return this.#kept.get(id) ?? null;
   }
 
   /** Reads those that are missing, a few at a time, so that keys pressed meanwhile need not wait for all of them. */
-  async read(messageIds: readonly number[], isWanted: (messageId: number) => boolean): Promise<void> {
-    const missing = messageIds.filter((id) => !this.#kept.has(id));
+  async read(ids: readonly PreviewId[], isWanted: (id: PreviewId) => boolean): Promise<void> {
+    const missing = ids.filter((id) => !this.#kept.has(id));
     for (let at = 0; at < missing.length; at += AT_ONCE) {
       const wanted = missing.slice(at, at + AT_ONCE).filter(isWanted);
       await Promise.all(wanted.map((id) => this.#readOne(id)));
     }
   }
 
-  #readOne(messageId: number): Promise<void> {
-    const running = this.#reading.get(messageId);
+  #readOne(id: PreviewId): Promise<void> {
+    const running = this.#reading.get(id);
     if (running !== undefined) return running;
-    const work = this.#engine
-      .readMessage({ ...this.#scope, messageId })
+    const work = this.#preview(id)
       .then(
-        (message) => this.#keep(messageId, message === null ? EMPTY : toPreview(message)),
+        (preview) => this.#keep(id, preview),
         (error: unknown) =>
-          this.#keep(messageId, {
-            ...EMPTY,
-            text: `[${error instanceof Error ? error.message : String(error)}]`,
-          }),
+          this.#keep(id, { ...EMPTY, text: `[${error instanceof Error ? error.message : String(error)}]` }),
       )
-      .finally(() => this.#reading.delete(messageId));
-    this.#reading.set(messageId, work);
+      .finally(() => this.#reading.delete(id));
+    this.#reading.set(id, work);
     return work;
   }
 
-  #keep(messageId: number, preview: Preview): void {
-    this.#kept.set(messageId, preview);
+  async #preview(id: PreviewId): Promise<Preview> {
+    if (typeof id === "string") {
+      const summary = await this.#engine.readSummary({ ...this.#scope, summaryId: id });
+      return summary === null ? EMPTY : toSummaryPreview(summary.content);
+    }
+    const message = await this.#engine.readMessage({ ...this.#scope, messageId: id });
+    return message === null ? EMPTY : toPreview(message);
+  }
+
+  #keep(id: PreviewId, preview: Preview): void {
+    this.#kept.set(id, preview);
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > KEPT && oldest !== undefined) this.#kept.delete(oldest);
   }

@@ -32,7 +32,7 @@ const listCover = async (engine: Engine): Promise<string[]> => {
   return nodes.filter(({ state }) => state === "cover").map(({ summaryId }) => summaryId);
 };
 const isProven = async (engine: Engine): Promise<boolean> => (await engine.verify()).ok;
-const chosenId = (screen: string): string => /▸.*?(sum_[0-9a-f]{16})/.exec(screen)?.[1] ?? "";
+const chosenId = (screen: string): string => /── (sum_[0-9a-f]{16}) ·/.exec(screen)?.[1] ?? "";
 
 describe("dissolve", () => {
   test("shows how items shift, changes nothing on n, and dissolves on y", async () => {

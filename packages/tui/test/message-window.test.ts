@@ -136,3 +136,27 @@ test("an empty conversation opens, and takes the first message that comes", asyn
   expect(window.rows.length).toBe(1);
   await archive.close();
 });
+
+test("lines of the host are listed only on request, or when somebody came for one", async () => {
+  using other = makeTemporaryFolder();
+  const small = await openEngine({ database: other.file("lcm.db"), thread: false });
+  const messages = Array.from({ length: 800 }, (_, at) => ({
+    eventId: `h${at}`,
+    message:
+      at % 200 < 199 ? { type: "model_change", modelId: `m${at}` } : { role: "user", content: `word ${at}` },
+  }));
+  await small.ingest({ session: MAIN, messages });
+  const window = new MessageWindow(small, {}, 1);
+  await window.openEnd(20);
+  await window.move({ kind: "first" }, 20);
+  expect(window.rows.map(({ messageId }) => messageId)).toEqual([200, 400, 600, 800]);
+  const line = await small.readMessage({ messageId: 300 });
+  await window.openAt(line?.row ?? { position: 0, seq: 0 }, 20);
+  expect(window.rows.map(({ messageId }) => messageId)).toEqual([200, 300, 400, 600, 800]);
+  expect(window.selected?.messageId).toBe(300);
+  window.showsHousekeeping = true;
+  await window.reload(20);
+  expect(window.rows.length).toBeGreaterThan(100);
+  expect(window.selected?.messageId).toBe(300);
+  await small.close();
+});

@@ -202,6 +202,36 @@ describe("on the screen", () => {
     await writer.flushIndex();
   };
 
+  test("an edit is shown as the lines it changes, and a call by what it acts on", async () => {
+    const { see, press, terminal } = await open({
+      isColoured: true,
+      fill: async (writer) => {
+        const input = {
+          replace_all: false,
+          file_path: "src/a.ts",
+          old_string: "one\ntwo",
+          new_string: "one\n2",
+        };
+        await writer.ingest({
+          session: MAIN,
+          messages: [
+            { message: { role: "user", content: "change it" } },
+            {
+              message: {
+                role: "assistant",
+                content: [{ type: "toolCall", id: "e", name: "Edit", arguments: input }],
+              },
+            },
+          ],
+        });
+      },
+    });
+    await press("enter");
+    expect(await see("+ 2")).toContain("→ Edit src/a.ts");
+    expect(terminal.written).toContain(paint.bad("- two"));
+    expect(terminal.written).not.toContain("old_string");
+  });
+
   test("a hit is in view and marked in the search, in the list of messages, and in the whole message", async () => {
     const { press, write, see, terminal } = await open({ fill, isColoured: true });
     await press("/");

@@ -77,7 +77,7 @@ describe("messages", () => {
     const { press } = await open({ fill: fillPlain });
     expect(await press("enter")).toMatchInlineSnapshot(`
       " lcm  Conversations › step 0: the greenhouse sensor 0…            120/120  live
-        120 messages, 0 summaries, 3,390 tokens in the context; at 100 %, following
+        120 messages, 0 summaries, 3,390 tokens in context; following
         2026-03-05 13:00 assistant      46  step 109: the greenhouse sensor 109 repor…
                    14:00 tool           17  [tool result: read_file] const step = 110;
                    15:00 assistant      25  step 111: the greenhouse sensor 111 repor…
@@ -165,10 +165,11 @@ describe("graph", () => {
   test("opens from the coarsest summary down to a message, and closes again", async () => {
     const { press } = await open();
     const closed = await press("s");
-    expect(closed).toMatch(/▸ \+ d\d sum_/);
+    expect(closed).toMatch(/▸ \+ d\d +97 msg +\d+ tok {2}2026-03-01 – 03-05 {2}Goal, /);
+    expect(closed).toMatch(/── sum_[0-9a-f]{16} · condensed/);
     expect(closed).toContain("made from: sum_");
     const opened = await press("enter", "down");
-    expect(opened).toMatch(/▸ [├└]─ \+ d\d sum_/);
+    expect(opened).toMatch(/▸ [├└]─ \+ d\d +\d+ msg/);
     let screen = opened;
     while (!/▸ [│├└─ ]+\+ d0/.test(screen) && !/▸ [│├└─ ]+− d0/.test(screen))
       screen = await press("l", "down");
@@ -184,7 +185,7 @@ describe("graph", () => {
     const { press } = await open({ rows: 60 });
     const closed = await press("s");
     const all = await press("e");
-    expect(all.split("sum_").length).toBeGreaterThan(closed.split("sum_").length);
+    expect(all.split(" tok  ").length).toBeGreaterThan(closed.split(" tok  ").length);
     expect(await press("x")).toContain("replaced");
   });
 });
@@ -197,7 +198,8 @@ describe("context", () => {
     await write("3000");
     const whole = await press("enter", "g");
     expect(whole).toContain("whole: everything that is not folded fits");
-    expect(whole).toMatch(/summary d\d sum_[0-9a-f]{16} +\d+ [█░]{10} +\d+ {2}the whole cover/);
+    expect(whole).toMatch(/summary d\d +\d+ [█░]{6} +97 msg {2}Goal, /);
+    expect(whole).toMatch(/── sum_[0-9a-f]{16} · .* · the whole cover fits/);
     await press("b");
     await write("700");
     const tight = await press("enter");
@@ -243,7 +245,7 @@ describe("context", () => {
     const previous = await press("P");
     expect(previous).toContain("former context of step 0");
     expect(previous).toMatch(/before sum_[0-9a-f]{16} was made: \d+ items with/);
-    expect(previous).toMatch(/▸ ◂ summary +sum_/);
+    expect(previous).toMatch(/▸ ◂ summary +\d+ [█░]{6} +Goal, /);
     expect(previous).toMatch(/now under sum_[0-9a-f]{16}/);
   });
 });

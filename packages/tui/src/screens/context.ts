@@ -21,6 +21,7 @@ import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "
 import type { ListArea } from "../mouse.ts";
 import { cell, renderRow, renderSpans, span, type Paint, type Span, type Style } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
+import { Previews, renderPreview, type PreviewId } from "../previews.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 import { findNewest } from "./previous.ts";
 
@@ -41,10 +42,10 @@ export const DEFAULT_BUDGET = 32_000;
 const MIN_BUDGET = 500;
 const MAX_BUDGET = 10_000_000;
 const HEAD_ROWS = 2;
-/** Below this there is no room for ids and bars. */
+/** Below this there is no room for bars. */
 const NARROW_COLUMNS = 60;
-const BAR = 10;
-/** The reasons need room: a narrower terminal has the text below. */
+const BAR = 6;
+/** The words need room: a narrower terminal has the text below. */
 const WIDE_COLUMNS = 160;
 
 /** Null: the context as it is. Else as it was before this summary, or before its newest one, was made. */
@@ -58,6 +59,7 @@ export class ContextScreen implements Screen {
   readonly #desk: Desk;
   readonly #before: Before | null;
   readonly #text: ChosenText;
+  readonly #previews: Previews;
   #budget: number;
   #context: AssembledContext | null = null;
   #report: DissolveResult | null = null;
@@ -72,6 +74,7 @@ export class ContextScreen implements Screen {
     this.#before = before;
     this.#budget = budget;
     this.#text = new ChosenText(desk);
+    this.#previews = new Previews(desk.archive.engine, desk.archive.scope);
   }
 
   get name(): string {
@@ -119,11 +122,10 @@ export class ContextScreen implements Screen {
     this.#report = id === null ? null : await engine.dissolveSummary({ summaryId: id, dryRun: true });
     if (id === null)
       this.#note = "this context shows no summary; press - to halve the budget and see folded parts";
-    else if (this.#report === null)
-      this.#note = `${id} does not stand in the context by itself: choose the summary above it`;
+    else if (this.#report === null) this.#note = `${id} is not in the context: choose the summary above it`;
     else {
       const { tokensBefore, tokensAfter, sources } = this.#report;
-      this.#note = `before ${id} was made: ${countOf(sources.length, "item")} with ${formatCount(tokensAfter)} tokens where ${formatCount(tokensBefore)} stand now`;
+      this.#note = `before ${id} was made: ${countOf(sources.length, "item")} with ${formatCount(tokensAfter)} tokens instead of ${formatCount(tokensBefore)}`;
       this.#lines = putBack(this.#lines, this.#report);
     }
   }
@@ -186,7 +188,10 @@ export class ContextScreen implements Screen {
   }
 
   async settle(): Promise<void> {
-    await this.#text.read(this.#selected ?? null);
+    const { top } = this.#cursor;
+    const ids = this.#lines.slice(top, top + this.#rows).flatMap((line) => previewIdOf(line) ?? []);
+    const isSeen = (): boolean => this.#cursor.top === top;
+    await Promise.all([this.#previews.read(ids, isSeen), this.#text.read(this.#selected ?? null)]);
   }
 
   render(size: Size, paint: Paint): string[] {
@@ -197,7 +202,7 @@ export class ContextScreen implements Screen {
     const { top, selected } = this.#cursor;
     const largest = Math.max(1, ...this.#lines.map(({ tokens }) => tokens));
     const lines = this.#lines.slice(top, top + rows).map((line, at) =>
-      renderRow(renderLine(line, largest, columns, paint), {
+      renderRow([...renderFacts(line, largest, columns, paint), ...this.#renderWords(line, paint)], {
         columns,
         isSelected: top + at === selected,
         paint,
@@ -213,6 +218,13 @@ export class ContextScreen implements Screen {
       },
       paint,
     );
+  }
+
+  /** A line for a range has no words of its own. */
+  #renderWords(line: ContextLine, paint: Paint): Span[] {
+    const id = previewIdOf(line);
+    if (id === null || line.kind === "range") return [span(line.reason, paint.faint)];
+    return renderPreview(this.#previews.get(id), false, paint);
   }
 
   #describe({ id, reason, earliestAt, latestAt }: ContextLine): string {
@@ -244,26 +256,23 @@ export class ContextScreen implements Screen {
 const KIND_STYLE = (paint: Paint, { kind, label }: ContextLine): Style =>
   kind === "summary" ? paint.name : kind === "message" ? paint.role(label) : paint.warning;
 
-function renderLine(line: ContextLine, largest: number, columns: number, paint: Paint): Span[] {
+const previewIdOf = ({ messageId, summaryId }: ContextLine): PreviewId | null => summaryId ?? messageId;
+
+/** What it is, what it costs, and for how many messages; the id and the reason are in the title of the text. */
+function renderFacts(line: ContextLine, largest: number, columns: number, paint: Paint): Span[] {
   const style = KIND_STYLE(paint, line);
-  // A narrow list says what it is, what it costs and why; the id is in the title below.
   if (columns < NARROW_COLUMNS)
-    return [
-      cell(line.label, 10, { style }),
-      cell(formatCount(line.tokens), 7, { right: true }),
-      span("  "),
-      span(line.reason, paint.faint),
-    ];
+    return [cell(line.label, 10, { style }), cell(formatCount(line.tokens), 7, { right: true }), span("  ")];
   return [
     span(line.isFormer ? "◂ " : "  ", paint.warning),
     cell(line.label, 10, { style }),
-    span(" "),
-    cell(line.id, 20, { style: paint.name }),
     cell(formatCount(line.tokens), 8, { right: true }),
     span(" "),
     span(renderBar(line.tokens / largest, BAR), style),
-    cell(line.messages === null ? "" : formatCount(line.messages), 7, { right: true, style: paint.faint }),
+    cell(line.messages === null || line.messages === 1 ? "" : `${formatCount(line.messages)} msg`, 10, {
+      right: true,
+      style: paint.faint,
+    }),
     span("  "),
-    span(line.reason, paint.faint),
   ];
 }

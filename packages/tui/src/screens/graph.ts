@@ -194,7 +194,7 @@ export class GraphScreen implements Screen {
   async settle(): Promise<void> {
     const { top } = this.#cursor;
     const seen = this.#lines.slice(top, top + this.#rows);
-    const ids = seen.flatMap((line) => (line.kind === "message" ? [line.messageId] : []));
+    const ids = seen.map((line) => (line.kind === "message" ? line.messageId : line.node.summaryId));
     const isSeen = (): boolean => this.#cursor.top === top;
     await Promise.all([this.#previews.read(ids, isSeen), this.#text.read(toChoosable(this.#selected))]);
   }
@@ -212,7 +212,7 @@ export class GraphScreen implements Screen {
       );
     const chosen = toChoosable(this.#selected);
     const isFound = this.#found !== null && chosen?.summaryId === this.#found.summaryId;
-    const empty = paint.faint("  Nothing is folded yet: every message is in the context as it is.");
+    const empty = paint.faint("  Nothing is folded yet: every message is in the context in full.");
     return joinPanes(
       panes,
       {
@@ -245,13 +245,14 @@ export class GraphScreen implements Screen {
       span(prefix, paint.faint),
       span(sign, paint.match),
       span(`d${node.depth} `, paint.title),
-      span(node.summaryId, paint.name),
-      cell(formatCount(node.tokens), 7, { right: true }),
-      span(" tok  ", paint.faint),
-      span(`${formatSpan(node.earliestAt, node.latestAt, this.#desk.timezone)}  `),
-      span(`${formatCount(node.messages)} msg`, paint.faint),
+      cell(`${formatCount(node.messages)} msg`, 9, { right: true, style: paint.faint }),
+      cell(`${formatCount(node.tokens)} tok`, 11, { right: true, style: paint.faint }),
+      span(`  ${formatSpan(node.earliestAt, node.latestAt, this.#desk.timezone)}`),
       ...describeState(node).map((word) => span(`  ${word}`, paint.warning)),
       ...(sourcesAbove > 0 ? [span(`  ${countOf(sourcesAbove, "source")} above`, paint.faint)] : []),
+      span("  "),
+      // The id is in the title of the text.
+      ...renderPreview(this.#previews.get(node.summaryId), false, paint),
     ];
   }
 
@@ -284,14 +285,13 @@ function toChoosable(line: GraphLine | undefined): Choosable | null {
 const nameOf = (line: GraphLine): string =>
   line.kind === "summary" ? line.node.summaryId : `${line.parent.summaryId}/${line.messageId}`;
 
-function describeState({ state, isRoot, isStale, level }: GraphNode): string[] {
+function describeState({ state, isRoot, isStale }: GraphNode): string[] {
   return [
     ...(isRoot ? ["root"] : []),
     ...(state === "reserve" && !isRoot ? ["stand-in"] : []),
     ...(state === "prepared" ? ["prepared"] : []),
     ...(state === "retired" ? ["replaced"] : []),
     ...(isStale ? ["stale"] : []),
-    ...(level === "extractive" ? ["extractive"] : []),
   ];
 }
 

@@ -20,6 +20,7 @@ const KEYS: readonly KeyHelp[] = [
   { keys: "s", does: "graph" },
   { keys: "c", does: "context" },
   { keys: "p", does: "previous context" },
+  { keys: "H", does: "housekeeping" },
   { keys: ":", does: "go to a time or id" },
   { keys: "F", does: "large files" },
   { keys: "J K", does: "scroll the text" },
@@ -90,6 +91,8 @@ export class MessagesScreen implements Screen {
     this.#desk.graphs.prepare(this.conversation);
     if (this.#isOpen) return this.#window.reload(this.#rows);
     this.#isOpen = true;
+    // Where there is nothing else, an empty list would say that nothing is stored.
+    this.#window.showsHousekeeping = this.conversation.shownMessages === 0;
     if (this.#startAt === null) await this.#window.openEnd(this.#rows);
     else await this.#goToMessage(this.#startAt);
   }
@@ -102,6 +105,11 @@ export class MessagesScreen implements Screen {
     }
     if (this.#text.handle(key)) return true;
     if (key.name === ":") return this.#askWhere();
+    if (key.name === "H") {
+      this.#window.showsHousekeeping = !this.#window.showsHousekeeping;
+      await this.#window.reload(this.#rows);
+      return true;
+    }
     return this.#go(key.name);
   }
 
@@ -191,11 +199,10 @@ export class MessagesScreen implements Screen {
 
   #renderHead(columns: number, paint: Paint): string {
     const { messages, summaries, shownTokens } = this.conversation;
-    const { at, last } = this.#place;
-    const share = at === null ? 100 : Math.round((100 * at) / last);
-    const facts = `${countOf(messages, "message")}, ${countOf(summaries, "summary", "summaries")}, ${formatCount(shownTokens)} tokens in the context`;
-    const follow = this.#window.isFollowing ? ", following" : "";
-    return renderSpans([span(`  ${facts}; at ${share} %${follow}`, paint.faint)], columns);
+    const facts = `${countOf(messages, "message")}, ${countOf(summaries, "summary", "summaries")}, ${formatCount(shownTokens)} tokens in context`;
+    const follow = this.#window.isFollowing ? "; following" : "";
+    const all = this.#window.showsHousekeeping ? "; with housekeeping" : "";
+    return renderSpans([span(`  ${facts}${follow}${all}`, paint.faint)], columns);
   }
 
   #renderCells(row: MessageRow, at: number, columns: number, paint: Paint): Span[] {
