@@ -4,6 +4,7 @@
  * agents told of while no watcher ran.
  */
 import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError, hidePassword, isServerAddress } from "@lossless/core";
 import type { Complete, Embed, Engine, ModelRef } from "@lossless/core";
@@ -66,6 +67,12 @@ export class Invocation {
   /** The owner as engines take it: no owner named means that everything is seen. */
   get scope(): { owner?: string } {
     return this.owner === undefined ? {} : { owner: this.owner };
+  }
+
+  /** What `--db` named, as it works from any folder and without a password; null when the settings name the archive. */
+  get namedDatabase(): string | null {
+    if (this.#db === undefined) return null;
+    return isServerAddress(this.#db) ? hidePassword(this.#db) : resolve(this.#db);
   }
 
   /** Puts what was typed before what is set. Only before the settings are first asked for. */

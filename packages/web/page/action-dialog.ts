@@ -57,7 +57,7 @@ class ActionDialog {
     const typed = h("input", {
       type: "text",
       autocomplete: "off",
-      "aria-label": `Type ${mustType} to go on`,
+      "aria-label": `Type ${mustType} to continue`,
     });
     const button = h("button", { type: "button", class: mustType === null ? "primary" : "danger" }, verb);
     button.disabled = confirmation === null || mustType !== null;
@@ -69,12 +69,12 @@ class ActionDialog {
     fill(
       this.#body,
       h("h2", {}, ...textNodes(title)),
-      confirmation === null && h("p", { class: "good" }, "There is nothing to do."),
+      confirmation === null && h("p", { class: "good" }, "Nothing to do."),
       ...renderAccount(facts, lines),
       warning !== null && confirmation !== null && h("p", { class: "notice warn" }, ...textNodes(warning)),
       mustType !== null &&
         confirmation !== null &&
-        h("label", { class: "type-word" }, "Type ", h("b", {}, mustType), " to go on ", typed),
+        h("label", { class: "type-word" }, "Type ", h("b", {}, mustType), " to continue ", typed),
       h("p", { class: "faint same" }, "The same on the command line:"),
       h("pre", { class: "code", tabindex: 0, "aria-label": "command" }, ...textNodes(command)),
     );

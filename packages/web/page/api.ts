@@ -68,9 +68,14 @@ function parse(text: string): unknown {
 }
 
 let write: WriteAccess | null = null;
+let database: string | null = null;
 
 /** What the server said about changing things; null while it only reads. */
 export const writeAccess = (): WriteAccess | null => write;
+
+/** A command as it works from any terminal: for the archive that is shown here. */
+export const nameArchive = (command: string): string =>
+  database !== null && command.startsWith("lcm ") ? `${command} --db ${database}` : command;
 
 function post<T>(path: string, body: object): Promise<T> {
   return fetchWithToken(path, {
@@ -83,6 +88,7 @@ function post<T>(path: string, body: object): Promise<T> {
 export async function readOverview(): Promise<Overview> {
   const overview = await ask<Overview>("/api/overview");
   write = overview.write;
+  database = overview.database;
   return overview;
 }
 export const readGrowth = (): Promise<GrowthResult> => ask("/api/growth");

@@ -1,5 +1,6 @@
 /** Code and changed lines as elements, and texts that can be copied. */
 import { markUpCode, markUpDiff } from "@lossless/interchange/reading";
+import { nameArchive } from "./api.ts";
 import type { DiffLine } from "./api.ts";
 import { h, textNodes, toElement } from "./dom.ts";
 
@@ -30,11 +31,17 @@ export function renderCopy(label: string, read: () => string | Promise<string>):
   return button;
 }
 
-/** A command with a button that copies it. */
-export const renderCommand = (command: string): HTMLElement =>
-  h(
+/** A command with a button that copies it. It breaks between words, never after the dashes of a flag. */
+export function renderCommand(words: string): HTMLElement {
+  const command = nameArchive(words);
+  return h(
     "div",
     { class: "command" },
-    h("pre", { class: "code", tabindex: 0, "aria-label": "command" }, ...textNodes(command)),
+    h(
+      "pre",
+      { class: "code", tabindex: 0, "aria-label": "command" },
+      ...command.split(" ").flatMap((word) => [h("span", { class: "word" }, ...textNodes(word)), " "]),
+    ),
     renderCopy("Copy", () => command),
   );
+}

@@ -65,7 +65,7 @@ export class ConversationFilter {
       h("label", { class: "check" }, "from ", this.#since),
       h("label", { class: "check" }, "before ", this.#before),
       this.#sort,
-      h("label", { class: "check" }, this.#hidden, " hidden ones too"),
+      h("label", { class: "check" }, this.#hidden, " include hidden"),
       this.#clear,
     );
     this.element.addEventListener("change", changed);

@@ -20,7 +20,7 @@ const TITLES: readonly (readonly [title: string, className?: string])[] = [
   ["Conversation"],
   ["Last message"],
   ["Messages", "number minor"],
-  ["Summaries", "number minor"],
+  ["Summaries", "number minor summaries"],
   ["In context", "number"],
   ["Id", "number minor"],
 ];
@@ -36,6 +36,16 @@ export class ConversationTable {
   readonly #filter: ConversationFilter;
   readonly #says = h("p", { class: "faint", role: "status" });
   readonly #body = h("tbody", {});
+  readonly #table = h(
+    "table",
+    { class: "conversations" },
+    h(
+      "thead",
+      {},
+      h("tr", {}, ...TITLES.map(([title, className]) => h("th", { scope: "col", class: className }, title))),
+    ),
+    this.#body,
+  );
   readonly #more = h("button", { type: "button", class: "more" }, "More conversations");
   #rows: readonly CountedConversation[] = [];
   #next: string | null = null;
@@ -52,7 +62,7 @@ export class ConversationTable {
       "form",
       { class: "toolbar find", role: "search" },
       this.#words,
-      h("button", { type: "submit", class: "primary" }, "Search all that was said"),
+      h("button", { type: "submit", class: "primary" }, "Search all messages"),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -69,24 +79,7 @@ export class ConversationTable {
       form,
       this.#filter.element,
       this.#says,
-      h(
-        "div",
-        { class: "scroll-x", tabindex: 0, role: "group", "aria-label": "Conversations" },
-        h(
-          "table",
-          { class: "conversations" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              ...TITLES.map(([title, className]) => h("th", { scope: "col", class: className }, title)),
-            ),
-          ),
-          this.#body,
-        ),
-      ),
+      h("div", { class: "scroll-x", tabindex: 0, role: "group", "aria-label": "Conversations" }, this.#table),
       this.#more,
     );
   }
@@ -148,6 +141,11 @@ export class ConversationTable {
     }
     if (words !== this.#words.value.trim()) return;
     const found = this.#rows.filter((row) => holds(row, words));
+    // A column that is the same everywhere says nothing.
+    this.#table.classList.toggle(
+      "unfolded",
+      this.#rows.every(({ summaries }) => summaries === 0),
+    );
     fill(this.#body, ...found.slice(0, this.#shown).map((row) => renderRow(row, () => void this.#load())));
     this.#more.hidden = found.length <= this.#shown && this.#next === null;
     fill(this.#says, ...this.#describe(words, found.length));
@@ -160,7 +158,7 @@ export class ConversationTable {
       `${count === 0 ? "No conversation has" : `${total} with`} “`,
       ...textNodes(words),
       "” in the title, project, branch or tags. ",
-      h("a", { href: `#/search?${new URLSearchParams({ q: words })}` }, "Search all that was said"),
+      h("a", { href: `#/search?${new URLSearchParams({ q: words })}` }, "Search all messages"),
     ];
   }
 
@@ -224,7 +222,7 @@ function renderRow(row: CountedConversation, onLabel: () => void): HTMLElement {
       row.firstAt !== null && h("small", {}, `from ${formatTime(row.firstAt)}`),
     ),
     h("td", { class: "number minor", title: leftOut }, formatCount(row.counts.messages)),
-    h("td", { class: "number minor" }, formatCount(row.summaries)),
+    h("td", { class: "number minor summaries" }, formatCount(row.summaries)),
     h("td", { class: "number" }, formatShort(row.shownTokens)),
     h("td", { class: "number minor" }, id),
   );

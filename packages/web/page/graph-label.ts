@@ -25,7 +25,9 @@ const WORDS_FONT = "12px system-ui, sans-serif";
 
 /** Whether a box has room for more than numbers. */
 export const hasRoomForWords = ({ width, height }: Pick<LabelBox, "width" | "height">): boolean =>
-  width >= LEAST_ACROSS_PX && height >= 3 * LINE_PX;
+  width >= LEAST_ACROSS_PX
+    ? height >= 3 * LINE_PX
+    : width >= 2 * LINE_PX + 4 && height >= LEAST_UPWARDS_HEIGHT_PX;
 
 export function paintLabel(
   pen: CanvasRenderingContext2D,
@@ -37,7 +39,7 @@ export function paintLabel(
   pen.fillStyle = colour;
   if (box.width >= LEAST_ACROSS_PX && box.height >= LINE_PX) paintAcross(pen, node, words, box);
   else if (box.width >= LEAST_UPWARDS_PX && box.height >= LEAST_UPWARDS_HEIGHT_PX)
-    paintUpwards(pen, node, box);
+    paintUpwards(pen, node, words, box);
   pen.font = WORDS_FONT;
 }
 
@@ -54,19 +56,26 @@ function paintAcross(pen: CanvasRenderingContext2D, node: GraphNode, words: stri
     pen.fillText(line, box.x + PAD_PX, first + (facts.length + index) * LINE_PX);
 }
 
-function paintUpwards(pen: CanvasRenderingContext2D, node: GraphNode, box: LabelBox): void {
+/** The same turned by a quarter: as many lines as the box is wide. */
+function paintUpwards(pen: CanvasRenderingContext2D, node: GraphNode, words: string, box: LabelBox): void {
   pen.font = FACTS_FONT;
   const room = box.height - 2 * PAD_PX;
-  const [line] = [
+  const count = Math.max(1, Math.floor((box.width - 4) / LINE_PX));
+  const [facts] = [
     `${formatCount(node.messages)} messages · ${formatShort(node.tokens)} tokens`,
     `${formatShort(node.messages)} msgs`,
     formatShort(node.messages),
   ].filter((text) => pen.measureText(text).width <= room);
-  if (line === undefined) return;
+  if (facts === undefined) return;
   pen.save();
-  pen.translate(box.x + box.width / 2, box.y + box.height - PAD_PX);
   pen.rotate(-Math.PI / 2);
-  pen.fillText(line, 0, 0);
+  // Turned, the box begins at its lower left corner.
+  const first = box.x + (box.width - (count - 1) * LINE_PX) / 2;
+  pen.fillText(facts, -(box.y + box.height - PAD_PX), first);
+  pen.font = WORDS_FONT;
+  const lines = wrap(words, room, count - 1, (text) => widthOf(pen, text));
+  for (const [index, line] of lines.entries())
+    pen.fillText(line, -(box.y + box.height - PAD_PX), first + (index + 1) * LINE_PX);
   pen.restore();
 }
 
@@ -76,7 +85,7 @@ function fitFacts(node: GraphNode, room: number, measure: Measure): string[] {
   const messages = `${formatCount(node.messages)} ${node.messages === 1 ? "message" : "messages"}`;
   const tokens = `${formatShort(node.tokens)} tokens`;
   const days = [...new Set([formatDay(node.earliestAt), formatDay(node.latestAt)])].join(" to ");
-  const whole = [isStandIn ? `root, stands for ${messages}` : messages, tokens, days].join(" · ");
+  const whole = [isStandIn ? `root, covers ${messages}` : messages, tokens, days].join(" · ");
   const [line] = [whole, `${messages} · ${tokens}`].filter((text) => measure(text) <= room);
   if (line !== undefined) return [line];
   const fit = (...forms: string[]): string[] => forms.filter((text) => measure(text) <= room).slice(0, 1);

@@ -189,7 +189,7 @@ function paintMessages(
   pen.fillRect(open, y, Math.max(0, (totalWidth - left) * scale - open), height);
   pen.fillStyle = colours.text;
   if (folded > 190) pen.fillText(`${formatCount(placed.foldedWidth)} messages, folded`, 8, y + height / 2);
-  const rest = `${formatCount(totalWidth - placed.foldedWidth)} as they are`;
+  const rest = `${formatCount(totalWidth - placed.foldedWidth)} in full`;
   if (width - folded > pen.measureText(rest).width + 12) {
     pen.fillStyle = colours.onDepth;
     pen.fillText(rest, open + 6, y + height / 2);

@@ -48,7 +48,7 @@ function openDialog(row: HeadedConversation, onDone: (row: HeadedConversation) =
 }
 
 const renderCommands = ({ conversationId: id }: HeadedConversation, close: () => void): Child[] => [
-  h("p", {}, "This page only reads. Start it with lcm web --write, or run:"),
+  h("p", {}, "This page is read-only. Start it with lcm web --write, or run:"),
   renderCommand(`lcm name ${id} "A name"`),
   renderCommand(`lcm tag ${id} release`),
   renderCommand(`lcm pin ${id}`),

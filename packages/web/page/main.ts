@@ -232,7 +232,8 @@ class Page {
     }
     const known = this.#known;
     this.#known = null;
-    this.#show(name, makeView(name, conversationId ?? 0, new URLSearchParams(query), known));
+    const heading = this.#headings.get(conversationId ?? 0) ?? "";
+    this.#show(name, makeView(name, conversationId ?? 0, new URLSearchParams(query), known, heading));
   }
 
   #show(tab: string, view: View): void {
@@ -280,7 +281,12 @@ class Page {
     let isFirst = true;
     const refresh = throttle(() => this.#view?.refresh?.());
     const tell = (news: News): void => {
-      this.#live.textContent = news.problem ?? `live · ${countOf(news.messages ?? 0, "message")}`;
+      fill(
+        this.#live,
+        ...(news.problem === null
+          ? ["live", h("span", { class: "live-count" }, ` · ${countOf(news.messages ?? 0, "message")}`)]
+          : [news.problem]),
+      );
       this.#live.classList.toggle("off", news.problem !== null);
       if (!isFirst) refresh(this.#view?.restMs ?? 0);
       isFirst = false;
@@ -316,6 +322,7 @@ function makeView(
   conversationId: number,
   query: URLSearchParams,
   known: Overview | null,
+  heading: string,
 ): View {
   switch (name) {
     case "conversation":
@@ -323,7 +330,7 @@ function makeView(
     case "graph":
       return openGraph(conversationId, null, readId(query, "message"));
     case "context":
-      return openContext(conversationId, readId(query, "budget"));
+      return openContext(conversationId, query, heading);
     case "timeline":
       return openTimeline(conversationId);
     case "search":

@@ -70,7 +70,7 @@ export function renderMessage(
         row.newest !== row.messageId &&
         h("a", { class: "tag", href: `#msg_${row.newest}` }, "has a newer version"),
       ...message.fileIds.map((file) =>
-        h("span", { class: "tag", title: "lives in a file of its own" }, file),
+        h("span", { class: "tag", title: "stored in a file of its own" }, file),
       ),
       renderCopy("Copy", () => toMarkdown([message])),
       onChange !== null &&

@@ -28,7 +28,9 @@ const LEFT = 58;
 const RIGHT = 16;
 const TOP = 16;
 const BOTTOM = 32;
-const GRID_LINES = 4;
+/** Lines of the grid above zero: as many as round steps need. */
+const MOST_GRID_LINES = 6;
+const LEAST_TOP = 4;
 
 /** Drawn in pixels, so that letters keep their size on a narrow screen. */
 const chooseWidth = (most = MOST_WIDTH): number =>
@@ -129,6 +131,8 @@ export interface BarPlot {
   readonly bars: readonly Bar[];
   /** The value at the top; a round one above the highest bar when absent. */
   readonly top?: number;
+  /** Between two lines of the grid; a round one when absent. */
+  readonly step?: number;
   readonly width?: number;
   readonly height?: number;
   readonly format?: (value: number) => string;
@@ -149,7 +153,7 @@ export function drawBars({ label, bars, format = formatShort, ...size }: BarPlot
   const svg = s(
     "svg",
     { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
-    ...drawGrid(top, toY, width, format),
+    ...drawGrid(top, toY, width, format, size.step),
     ...bars.flatMap(({ name, value, says }, index) => {
       const x = LEFT + slot * (index + 0.5);
       const bar = s(
@@ -176,8 +180,10 @@ function drawGrid(
   toY: (value: number) => number,
   width: number,
   format: (value: number) => string = formatShort,
+  step = stepOf(top),
 ): SVGElement[] {
-  return Array.from({ length: GRID_LINES + 1 }, (_, index) => (top * index) / GRID_LINES).flatMap((value) => [
+  const lines = Math.round(top / step);
+  return Array.from({ length: lines + 1 }, (_, index) => (top * index) / lines).flatMap((value) => [
     s("line", { class: "plot-grid", x1: LEFT, x2: width - RIGHT, y1: toY(value), y2: toY(value) }),
     s("text", { class: "plot-text", x: LEFT - 10, y: toY(value) + 4, "text-anchor": "end" }, format(value)),
   ]);
@@ -186,13 +192,19 @@ function drawGrid(
 const anchorOf = (index: number, count: number): string =>
   index === 0 ? "start" : index === count - 1 ? "end" : "middle";
 
-/** The next number that reads well on an axis of four steps. */
+/** The smallest round step (1, 2 or 5 and zeros) that needs no more than six lines to get there. */
+function stepOf(top: number): number {
+  const unit = 10 ** Math.floor(Math.log10(top / MOST_GRID_LINES));
+  const factor = [1, 2, 5, 10].find((some) => top / (some * unit) <= MOST_GRID_LINES + 1e-9);
+  return (factor ?? 10) * unit;
+}
+
+/** The top of an axis: the first line of its grid that nothing is above. */
 function niceCeiling(value: number, isWhole = true): number {
-  // Fewer than four things have no quarters worth a line; hours do.
-  if (value === 0 || (isWhole && value <= GRID_LINES)) return GRID_LINES;
-  const unit = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].find((some) => value <= some * unit);
-  return (step ?? 10) * unit;
+  // Fewer than four things have no parts worth a line; hours do.
+  if (value === 0 || (isWhole && value <= LEAST_TOP)) return LEAST_TOP;
+  const step = stepOf(value);
+  return Math.ceil(value / step - 1e-9) * step;
 }
 
 function nearest(sorted: readonly number[], value: number): number {

@@ -7,15 +7,19 @@ import { Canvas, colourOfDepth, readColours } from "./canvas.ts";
 import type { Surface } from "./canvas.ts";
 import { fill, h, textNodes } from "./dom.ts";
 import { formatCount } from "./format.ts";
+import { wrap } from "./wrap-words.ts";
 
 const ROWS = 5;
 const GAP_PX = 5;
 const TIP_PX = 300;
+const LEAST_LABEL_PX = 110;
 
 export interface StripContent {
   readonly items: readonly ExplainedItem[];
   readonly budgetTokens: number;
   readonly isNew: (index: number) => boolean;
+  /** The first words of an item; empty while they are not known. */
+  readonly wordsOf: (index: number) => string;
   readonly selected: number;
 }
 
@@ -23,7 +27,13 @@ export class TokenStrip {
   readonly element: HTMLElement;
   readonly #canvas: Canvas;
   readonly #tip = h("div", { class: "tip", role: "status", hidden: true });
-  #content: StripContent = { items: [], budgetTokens: 1, isNew: () => false, selected: -1 };
+  #content: StripContent = {
+    items: [],
+    budgetTokens: 1,
+    isNew: () => false,
+    wordsOf: () => "",
+    selected: -1,
+  };
 
   constructor(onSelect: (index: number) => void) {
     this.#canvas = new Canvas(
@@ -50,8 +60,9 @@ export class TokenStrip {
   }
 
   #draw({ pen, width, height }: Surface): void {
-    const { items, isNew, selected } = this.#content;
+    const { items, isNew, wordsOf, selected } = this.#content;
     const colours = readColours();
+    let labelled = -1;
     const rowHeight = (height - GAP_PX * (ROWS - 1)) / ROWS;
     // The room that is left.
     pen.fillStyle = colours.line;
@@ -72,13 +83,14 @@ export class TokenStrip {
         pen.fillStyle = index === selected ? colours.text : colours.accent;
         pen.fillRect(x, y + rowHeight - 4, wide, 4);
       }
-      const label = item?.ids[0] ?? "";
-      if (wide > 150 && item?.kind === "summary") {
-        pen.font = "11px ui-monospace, monospace";
-        pen.textBaseline = "middle";
-        pen.fillStyle = colours.onDepth;
-        pen.fillText(label, x + 7, y + rowHeight / 2);
-      }
+      if (wide < LEAST_LABEL_PX || index === labelled || item?.kind === "range") return;
+      // A block that goes on in the next row is named once.
+      labelled = index;
+      pen.font = "12px system-ui, sans-serif";
+      pen.textBaseline = "middle";
+      pen.fillStyle = colours.onDepth;
+      const [label] = wrap(wordsOf(index), wide - 14, 1, (text) => pen.measureText(text).width);
+      if (label !== undefined) pen.fillText(label, x + 7, y + rowHeight / 2);
     });
   }
 
@@ -114,12 +126,14 @@ export class TokenStrip {
   }
 
   #hover(event: PointerEvent): void {
-    const item = this.#content.items[this.#hit(event)];
+    const index = this.#hit(event);
+    const { items, wordsOf } = this.#content;
+    const item = items[index];
     this.#tip.hidden = item === undefined;
     if (item === undefined) return;
     fill(
       this.#tip,
-      h("b", {}, item.ids.join(" … ") || item.kind),
+      h("b", {}, ...textNodes(wordsOf(index) || item.ids.join(" … ") || item.kind)),
       h("br"),
       `${formatCount(item.tokens)} tokens, ${item.depth < 0 ? (item.role ?? item.kind) : `depth ${item.depth}`}`,
       h("br"),

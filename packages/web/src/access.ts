@@ -51,7 +51,7 @@ export class Gate {
   refuseRead({ headers }: Visit): Refusal | null {
     const token = headers[TOKEN_HEADER];
     if (typeof token === "string" && isSameSecret(token, this.token)) return null;
-    return { status: 403, message: "Open the whole address that lcm web has printed, with its token." };
+    return { status: 403, message: "Open the full address that lcm web printed, with its token." };
   }
 
   /**
@@ -66,7 +66,7 @@ export class Gate {
     if (typeof token !== "string" || !isSameSecret(token, this.writeToken))
       return { status: 403, message: "This request does not carry the token for changes; reload the page." };
     if (!/^application\/json\b/.test(headers["content-type"] ?? ""))
-      return { status: 415, message: "Changes are asked for in JSON." };
+      return { status: 415, message: "Write requests must be JSON." };
     return null;
   }
 }

@@ -63,8 +63,8 @@ async function prepareBackup({ engine, scope, settings }: ActionOptions): Promis
       title: "Back up the archive",
       facts: [
         ["Copies", `${formatBytes(databaseBytes + filesBytes)}, ${nameBackupPlace(databasePath)}`],
-        ["Then", "proves the copy; it counts only when every message in it is whole"],
-        ["There are", countOf(backups.length, "backup")],
+        ["Then", "verifies the copy: every message in it must be complete"],
+        ["Existing", countOf(backups.length, "backup")],
       ],
       lines: backups.map(({ path, bytes }) => `${path}  ${formatBytes(bytes)}`),
       command: renderCommand("backup"),
@@ -146,7 +146,7 @@ async function prepareFold(
           "Costs",
           model === null ? "nothing" : `at most about ${formatCount(shownTokens)} tokens read by the model`,
         ],
-        ["The messages", "all stay; lcm dissolve puts them back into the context"],
+        ["The messages", "all stay in the archive; lcm dissolve puts them back into the context"],
       ],
       warning: model === null ? null : `The older messages are sent to ${model}.`,
       command: renderCommand(
@@ -189,7 +189,7 @@ async function prepareDissolve({ engine, scope }: ActionOptions, summaryId: stri
   if (report === null) {
     const above = node.derivedIds[0];
     throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context`, {
-      hint: above === undefined ? "choose one that does" : `dissolve ${above} first, which was made from it`,
+      hint: above === undefined ? "choose one that is" : `dissolve ${above} first, which was made from it`,
     });
   }
   const { sources, tokensBefore, tokensAfter, ordinal, itemsBehind } = report;
@@ -201,7 +201,7 @@ async function prepareDissolve({ engine, scope }: ActionOptions, summaryId: stri
         ["Context", `${formatCount(tokensBefore)} tokens become ${formatCount(tokensAfter)}`],
         [
           "Place",
-          `item ${formatCount(ordinal)}; ${countOf(itemsBehind, "item")} behind it move back by ${formatCount(sources.length - 1)}`,
+          `item ${formatCount(ordinal)}; ${countOf(itemsBehind, "item")} after it move back by ${formatCount(sources.length - 1)}`,
         ],
         ["The summary", "is kept, retired; the next fold may make a new one"],
       ],
@@ -318,7 +318,7 @@ async function writeAnew(
     ...options,
   })) {
     if (newId === null) {
-      lines.push(`${oldId}: no better text was made; it stays as it is`);
+      lines.push(`${oldId}: no better text was written; it stays`);
       continue;
     }
     written += 1;
@@ -342,10 +342,10 @@ async function prepareForget(
   const selection = toSelection(scope, wish);
   const plan = await previewForget({ engine, databasePath, selection });
   const published = plan.summaries.filter(({ isPublished }) => isPublished).length;
-  const reason = wish.reason.trim() === "" ? "asked for in the inspector" : wish.reason.trim();
+  const reason = wish.reason.trim() === "" ? "requested in the inspector" : wish.reason.trim();
   return {
     preview: {
-      title: "Forget for ever",
+      title: "Forget permanently",
       facts: [
         [
           "Messages",

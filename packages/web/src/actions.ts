@@ -44,17 +44,17 @@ export class Actions {
     const confirmation = asRecord(body)["confirmation"];
     const promised = typeof confirmation === "string" ? this.#promised.get(confirmation) : undefined;
     if (promised === undefined || promised.until < this.#now())
-      throw new EngineError("denied", "cannot do it: this was not confirmed, or too long ago", {
-        hint: "look at the preview again",
+      throw new EngineError("denied", "cannot do it: it was not confirmed, or the confirmation has expired", {
+        hint: "open the preview again",
       });
-    if (this.#isBusy) throw new EngineError("database_busy", "cannot do it: another action is under way");
+    if (this.#isBusy) throw new EngineError("database_busy", "cannot do it: another action is running");
     this.#promised.delete(confirmation as string);
     this.#isBusy = true;
     try {
       const prepared = await prepare(this.#options, promised.wish);
       if (fingerprintOf(prepared) !== promised.fingerprint)
         throw new EngineError("denied", "cannot do it: the archive has changed since the preview", {
-          hint: "look at the preview again",
+          hint: "open the preview again",
         });
       const { title, facts = [], lines = [], warning = null, changes = [] } = await prepared.run(signal);
       return { title, facts, lines: shorten(lines), warning, changes: changes.slice(0, SHOWN_LINES) };
@@ -116,7 +116,7 @@ function readForget(wish: Readonly<Record<string, unknown>>): ActionRequest {
   if (wish["messageIds"] === undefined) {
     const pattern = readText(wish, "pattern");
     if (pattern.trim() === "")
-      throw new EngineError("usage", "cannot forget: name messageIds, or a pattern that they hold");
+      throw new EngineError("usage", "cannot forget: name messageIds, or a pattern that they contain");
     return { action: "forget", pattern, conversationId: readConversationId(wish), reason };
   }
   const ids: unknown = wish["messageIds"];

@@ -57,6 +57,8 @@ export interface Overview {
   readonly spend: SpendGroup | null;
   readonly timezone: string;
   readonly version: string;
+  /** What commands on the page say after `--db`, quoted for a shell; null: the archive of the settings, which they use anyway. */
+  readonly database: string | null;
   /** Null: the inspector only reads. */
   readonly write: WriteAccess | null;
 }

@@ -25,6 +25,7 @@ import {
   SHELL_WORDS,
   STATS_GROUPINGS,
   sumCost,
+  renderCommandLine,
 } from "@lossless/core/doors";
 import type {
   AskResult,
@@ -72,6 +73,8 @@ export interface ApiOptions {
   readonly scope: Scope;
   readonly timezone: string;
   readonly version: string;
+  /** The archive as it was named with `--db`; null when the settings name it. */
+  readonly database?: string | null;
   /** The file of the user with prices of models; read whenever figures are asked for, so that it can be edited meanwhile. */
   readonly prices?: string | undefined;
   /** Runs the doctor's checks; reads only. */
@@ -192,7 +195,7 @@ export class Api {
   }
 
   async readOverview(): Promise<Json<Overview>> {
-    const { timezone, version } = this.#options;
+    const { timezone, version, database = null } = this.#options;
     const [status, conversations, spend] = await Promise.all([
       this.#engine.status(this.#scope),
       this.#engine.listConversations({ ...this.#scope, limit: 200, order: "newest", unlisted: false }),
@@ -200,7 +203,15 @@ export class Api {
     ]);
     const page = { ...conversations, items: await this.#count(conversations.items) };
     return {
-      json: { status, conversations: page, spend: spend[0] ?? null, timezone, version, write: this.#write },
+      json: {
+        status,
+        conversations: page,
+        spend: spend[0] ?? null,
+        timezone,
+        version,
+        database: database === null ? null : renderCommandLine([database]),
+        write: this.#write,
+      },
     };
   }
 

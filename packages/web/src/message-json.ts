@@ -3,7 +3,7 @@
  * was pasted into one of them; a single message is given whole. Images are given as bytes of their own.
  */
 import type { MessageBody, MessageView } from "@lossless/core";
-import { readPart } from "@lossless/interchange/parts";
+import { readBareLine, readPart } from "@lossless/interchange/parts";
 import type { MessageJson } from "./api-types.ts";
 
 export function toMessageJson(
@@ -14,7 +14,10 @@ export function toMessageJson(
     id: row.messageId,
     row,
     model: view.model?.model ?? null,
-    parts: view.parts.map((part) => readPart(bytes, part, maxChars)),
+    parts:
+      view.parts.length === 0 && row.hidden.length > 0 && bytes.length > 0
+        ? [readBareLine(bytes, maxChars)]
+        : view.parts.map((part) => readPart(bytes, part, maxChars)),
     fileIds: [...new Set(parts.flatMap((part) => part.fileId ?? []))],
     problem: null,
   };

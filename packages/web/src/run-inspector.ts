@@ -11,6 +11,8 @@ export interface InspectorOptions {
   readonly port: number;
   /** Of the program that serves the page. */
   readonly version: string;
+  /** The archive as it was named with `--db`, for the commands that the page shows; null when the settings name it. */
+  readonly database?: string | null;
   /** Why the model of the settings cannot be asked, for the doctor. */
   readonly modelProblem?: string | null;
   /** Settings that could not be used, for the doctor. */
@@ -29,6 +31,7 @@ export async function runInspector(options: InspectorOptions): Promise<void> {
     scope,
     port,
     version,
+    database = null,
     prices,
     write,
     modelProblem = null,
@@ -41,6 +44,7 @@ export async function runInspector(options: InspectorOptions): Promise<void> {
     port,
     timezone: settings.timezone,
     version,
+    database,
     prices,
     write: write === undefined ? null : { settings, ...write },
     examine: async () => {

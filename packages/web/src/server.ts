@@ -138,7 +138,7 @@ class Desk {
         response,
         405,
         this.#actions === null
-          ? "The inspector only reads. lcm web --write lets it change things."
+          ? "The inspector is read-only. Start it with lcm web --write to make changes."
           : "Nothing at this address can be changed in this way.",
       );
     }

@@ -53,6 +53,13 @@ export async function openCoding(folder: string, options: SiteOptions = {}): Pro
   });
 }
 
+/** One of the words is everywhere; both together are only near the end, behind what a page shows of a long part. */
+const LONG_RESULT = [
+  ...Array.from({ length: 400 }, (_, index) => `line ${index}: a walrus rests`),
+  "the walrus on the iceberg",
+  ...Array.from({ length: 40 }, (_, index) => `line ${index} after it`),
+].join("\n");
+
 function makeCoding(): object[] {
   const at = (minute: number): number => Date.UTC(2026, 2, 1, 9, minute);
   const call = (id: string, name: string, input: object): object => ({
@@ -90,7 +97,10 @@ function makeCoding(): object[] {
     { ...call("call_bash", "Bash", { command: "npm test -- basket" }), timestamp: at(4) },
     { ...result("call_bash", "exit code 1: one zebra failed", true), timestamp: at(5) },
     { type: "model_change", modelId: "other", timestamp: at(6) },
-    ...talk,
+    ...talk.slice(0, 40),
+    { ...call("call_read", "Read", { file_path: "zoo.md" }), timestamp: at(60) },
+    { ...result("call_read", LONG_RESULT), timestamp: at(60) },
+    ...talk.slice(40),
   ];
 }
 
@@ -157,6 +167,7 @@ async function serve(
     pollMs: 20,
     timezone: "UTC",
     version: "0.0.0",
+    database,
     prices,
     write: write ? { settings, model: complete === undefined ? null : "test/tiny" } : null,
     examine: async () => {

@@ -212,11 +212,19 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     const { page } = watched;
     await go(page, "#/context/1");
     await page.locator(".item").nth(3).waitFor();
-    await page.locator(".turns", { hasText: "Against the turn before" }).waitFor();
+    await page.locator(".turns", { hasText: "Since the previous turn" }).waitFor();
     await page.locator(".turns", { hasText: "Prefix stability" }).waitFor();
     await page.getByRole("slider").fill("60");
-    await page.locator(".diff b", { hasText: "Against 32,000 tokens" }).waitFor();
+    await page.locator(".diff b", { hasText: "Compared with 32,000 tokens" }).waitFor();
     await page.locator(".item").first().click();
+    await page.locator(".detail", { hasText: "Why:" }).waitFor();
+    // Budget and item are in the address, and it opens both.
+    const { hash } = new URL(page.url());
+    expect(hash).toMatch(/^#\/context\/1\?budget=\d+&item=(?:sum|msg)_/);
+    await go(page, "#/overview");
+    await page.locator(".cards").waitFor();
+    await go(page, hash);
+    await page.locator(".item.chosen").waitFor();
     await page.locator(".detail", { hasText: "Why:" }).waitFor();
     await page.locator("canvas.strip").hover({ position: { x: 5, y: 5 } });
     await page.locator(".strip-box .tip", { hasText: "tokens" }).waitFor();
@@ -234,7 +242,7 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     const { page } = watched;
     await go(page, "#/search?q=label%20printer");
     await page.locator(".hit mark").nth(3).waitFor();
-    expect(await page.locator(".view").innerText()).toContain("found by: everything that was asked for");
+    expect(await page.locator(".view").innerText()).toContain("matched: all terms");
     expect(await page.locator(".hit .tag").first().innerText()).toBe("all words");
     await go(page, "#/search?q=what%20is%20step%2017%20about&mode=ask");
     await page.locator(".hit", { hasText: "Step 17:" }).first().waitFor();

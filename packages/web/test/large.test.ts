@@ -50,7 +50,7 @@ describe.skipIf(chromium === null)("a hundred thousand messages", () => {
     const { page } = watched;
     for (const budget of [2_000, 32_000, 1_000_000]) {
       await goAndWait(page, `#/context/1?budget=${budget}`);
-      await page.locator(".cards", { hasText: "messages, all there are" }).waitFor();
+      await page.locator(".cards", { hasText: "messages: all of them" }).waitFor();
     }
   });
 

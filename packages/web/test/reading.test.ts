@@ -46,6 +46,28 @@ describe.skipIf(chromium === null)("reading a session", () => {
     expect(await page.title()).toMatch(/^Round the .*price.* · Conversation/);
   });
 
+  test("a hit deep in a long result is in view where most of its words are", async () => {
+    const { page } = watched;
+    await go(page, "#/search?q=walrus+iceberg");
+    await page.locator(".hit a.title").first().click();
+    const mark = page.locator(".target mark", { hasText: "iceberg" });
+    const isInView = async (): Promise<boolean> => {
+      const [box, code] = await Promise.all([
+        mark.boundingBox(),
+        page.locator(".target .code").boundingBox(),
+      ]);
+      return box !== null && code !== null && box.y > Math.max(0, code.y) && box.y < 800;
+    };
+    await expect.poll(isInView).toBe(true);
+  });
+
+  test("words in the address of a conversation are looked for in it", async () => {
+    const { page } = watched;
+    await go(page, "#/conversation/1?q=zebra");
+    await page.locator(".finder", { hasText: "1 found" }).waitFor();
+    await page.locator(".target mark", { hasText: "zebra" }).first().waitFor();
+  });
+
   test("Markdown becomes elements; HTML stays text, and links lead only outside", async () => {
     const { page } = watched;
     await go(page, "#/conversation/1");
@@ -71,11 +93,12 @@ describe.skipIf(chromium === null)("reading a session", () => {
     await edit.locator(".outcome", { hasText: "2 lines" }).waitFor();
     await page.locator("details.call.failed .outcome", { hasText: "error: exit code 1" }).waitFor();
     expect(await page.locator("article.role-tool").count()).toBe(0);
-    await page.locator(".turn", { hasText: /7 messages, .* tokens, 5 min/ }).waitFor();
+    await page.locator(".turn", { hasText: /7 messages · .* tokens · 5 min/ }).waitFor();
     const housekeeping = page.locator("article.hidden-message");
     expect(await housekeeping.count()).toBe(0);
     await page.getByLabel("housekeeping").check();
-    await housekeeping.first().waitFor();
+    // A line of the host that says nothing to people is shown as it is stored.
+    await housekeeping.locator("summary", { hasText: /^model_change .*other/ }).waitFor();
     await until(page, "location.hash === '#/conversation/1?housekeeping=1'");
     await page.getByLabel("housekeeping").uncheck();
   });
@@ -107,7 +130,7 @@ describe.skipIf(chromium === null)("reading a session", () => {
   test("the context says why it is as large as it is, and shows first words", async () => {
     const { page } = watched;
     await go(page, "#/context/1");
-    await page.locator(".sentence", { hasText: "because nothing of them is folded" }).waitFor();
+    await page.locator(".sentence", { hasText: "because none of them is folded" }).waitFor();
     await page.locator(".item-words", { hasText: "Round the **price** of the basket" }).waitFor();
   });
 

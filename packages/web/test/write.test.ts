@@ -78,7 +78,7 @@ describe.skipIf(chromium === null)("an inspector that may write", () => {
     expect(labelled?.tags.toSorted()).toEqual(["depot", "odd", "one, two"]);
     await page.goBack();
     await page.getByText("0 conversations", { exact: true }).waitFor();
-    await page.getByLabel("hidden ones too").check();
+    await page.getByLabel("include hidden").check();
     await page.getByText("1 conversation", { exact: true }).waitFor();
     expect(new URL(page.url()).hash).toContain("hidden=true");
     await page.getByRole("button", { name: "Clear" }).click();

@@ -69,6 +69,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
         scope: invocation.scope,
         port,
         version: readVersion(),
+        database: invocation.namedDatabase,
         prices,
         modelProblem,
         replacedSettings,

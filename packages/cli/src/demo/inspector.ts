@@ -17,6 +17,7 @@ export async function showInspector(tour: Tour): Promise<void> {
       scope: {},
       port: 0,
       version: readVersion(),
+      database,
       onReady: ({ url }) => {
         tour.say("");
         tour.tell(`${style.title("Open in your browser")}  ${style.name(url)}`);

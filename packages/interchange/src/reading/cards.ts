@@ -13,24 +13,27 @@ export function titleOf({ type, toolName, isError }: ReadablePart): string {
   if (type === "reasoning") return "Reasoning";
   if (type === "tool_call") return toolName ?? "A tool";
   if (type === "tool_result") return `${isError ? "Error of" : "Result of"} ${toolName ?? "a tool"}`;
-  return "Something else";
+  return toolName ?? "Other content";
 }
 
 /** The tool's own line; otherwise the first line of the text that does not repeat the tool's name. */
 export function lineOf(part: ReadablePart): string {
   const [first = "", second = ""] = part.text.trimStart().split("\n", 2);
   const line = part.call?.line || (first === part.toolName ? second : first);
-  return line.slice(0, LINE_CHARS);
+  return cut(line, LINE_CHARS);
 }
 
-/** Describes the result in a few words. */
+const cut = (line: string, most: number): string =>
+  line.length <= most ? line : `${line.slice(0, most - 1).trimEnd().toWellFormed()}…`;
+
+/** What came back, in a few words. */
 export function describeResult({ text, chars, isError }: ReadablePart): string {
   const shown = text.trim();
-  if (isError) return `error: ${shown.split("\n", 1)[0]?.slice(0, 80) ?? ""}`;
+  if (isError) return `error: ${cut(shown.split("\n", 1)[0] ?? "", 80)}`;
   if (shown === "") return "no output";
   if (chars > text.length) return `${chars.toLocaleString("en")} characters`;
   const lines = shown.split("\n").length;
-  return lines === 1 ? shown.slice(0, 60) : `${lines.toLocaleString("en")} lines`;
+  return lines === 1 ? cut(shown, 60) : `${lines.toLocaleString("en")} lines`;
 }
 
 export function describeFile(part: ReadablePart, formatBytes: (bytes: number) => string): string {

@@ -41,6 +41,35 @@ export function readPart(bytes: Uint8Array, part: PartView, maxChars: number): R
   };
 }
 
+/** A line of the host that has no parts, as it is stored, under the type it names. */
+export function readBareLine(bytes: Uint8Array, maxChars: number): ReadablePart {
+  const text = Buffer.from(bytes).toString("utf8").trim();
+  return {
+    ordinal: 0,
+    type: "other",
+    text: text.slice(0, maxChars),
+    chars: text.length,
+    toolCallId: null,
+    toolName: readType(text),
+    isError: false,
+    mimeType: null,
+    fileName: null,
+    payloadBytes: null,
+    hasImage: false,
+    call: null,
+  };
+}
+
+function readType(text: string): string | null {
+  try {
+    const line: unknown = JSON.parse(text);
+    return isObject(line) && typeof line["type"] === "string" ? line["type"] : null;
+  } catch {
+    // Not JSON: it has no type.
+    return null;
+  }
+}
+
 export interface Picture {
   readonly mimeType: string;
   readonly bytes: Buffer;

@@ -13,7 +13,7 @@ import { renderMessage } from "../message.ts";
 import { drawBars } from "../plot.ts";
 import { renderSummary } from "../summary-detail.ts";
 import { TokenStrip } from "../token-strip.ts";
-import { depthClass, linkMessage, renderCard, renderFailure, renderLoading } from "../view.ts";
+import { depthClass, linkMessage, renderCard, renderFailure, renderHead, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
 import { VirtualList } from "../virtual-list.ts";
 
@@ -22,15 +22,21 @@ const BUDGETS = [8_000, 32_000, 128_000, 200_000, 1_000_000];
 const ROW_PX = 38;
 const REST_MS = 1_500;
 const WORDS_AT_ONCE = 50;
+/** A block that is at least this part of the whole may have room for words. */
+const WIDE_PARTS = 40;
 
 const MODES = {
   whole: "everything that is not folded fits",
-  tight: "coarser where the budget ends",
+  tight: "older parts are shown in less detail",
   least: "only the newest user message and open tool calls fit",
 };
 
-export const openContext = (conversationId: number, budget: number | null): View =>
-  new ContextView(conversationId, budget ?? START_BUDGET);
+/** `query`: the budget, and the item that is read. `heading`: what lists call the conversation, when it is known. */
+export function openContext(conversationId: number, query: URLSearchParams, heading: string): View {
+  const asked = Number(query.get("budget") ?? START_BUDGET);
+  const budget = Number.isSafeInteger(asked) && asked > 0 ? asked : START_BUDGET;
+  return new ContextView(conversationId, budget, query.get("item"), heading);
+}
 
 class ContextView implements View {
   readonly restMs = REST_MS;
@@ -60,9 +66,12 @@ class ContextView implements View {
   #newest: ReadonlySet<string> = new Set();
   #selected = -1;
   #asked = 0;
+  /** The item that the address names, until it was found. */
+  #wanted: string | null;
 
-  constructor(conversationId: number, budget: number) {
+  constructor(conversationId: number, budget: number, item: string | null, heading: string) {
     this.#id = conversationId;
+    this.#wanted = item;
     const load = debounce((chosen: number) => void this.#load(chosen), 90);
     this.#slider.addEventListener("input", () => {
       this.#showBudget(this.#chosen);
@@ -71,10 +80,10 @@ class ContextView implements View {
     this.element = h(
       "section",
       { class: "view column", "aria-label": "Context" },
+      renderHead("Context", ...textNodes(heading)),
       h(
         "div",
         { class: "toolbar" },
-        h("h1", {}, "Context"),
         h("span", { class: "slider" }, "2k", this.#slider, "1M"),
         this.#budget,
         ...BUDGETS.map((some) =>
@@ -120,11 +129,34 @@ class ContextView implements View {
       const isOther = before !== null && before.budgetTokens !== context.budgetTokens;
       fill(this.#diff, isOther && this.#change !== null && describeChange(before, context, this.#change));
       this.#renderList(context.items);
+      this.#remember();
       this.#showStrip();
+      this.#openWanted(context.items);
+      // The widest blocks have room for words, wherever the list is.
+      const wide = context.items.filter(({ tokens }) => tokens * WIDE_PARTS >= context.estimatedTokens);
+      void this.#needWords(wide);
       await this.#loadTurns(budget, asked);
     } catch (error) {
       fill(this.#cards, renderFailure(error));
     }
+  }
+
+  /** Budget and item are in the address, without a step of their own in the history. */
+  #remember(): void {
+    if (!location.hash.startsWith(`#/context/${this.#id}`)) return;
+    const item = keyOf(this.#context?.items[this.#selected]);
+    const query = new URLSearchParams({
+      budget: String(this.#context?.budgetTokens ?? START_BUDGET),
+      ...(item === null ? {} : { item }),
+    });
+    history.replaceState(history.state, "", `#/context/${this.#id}?${query}`);
+  }
+
+  #openWanted(items: readonly ExplainedItem[]): void {
+    const wanted = this.#wanted;
+    this.#wanted = null;
+    const index = wanted === null ? -1 : items.findIndex((item) => keyOf(item) === wanted);
+    if (index >= 0) this.#select(index);
   }
 
   /** How the context came about, turn by turn; slower than the context itself, and therefore after it. */
@@ -140,7 +172,8 @@ class ContextView implements View {
   #showStrip(): void {
     const { items = [], budgetTokens = 1 } = this.#context ?? {};
     const isNew = (index: number): boolean => items[index]?.ids.some((id) => this.#newest.has(id)) ?? false;
-    this.#strip.show({ items, budgetTokens, isNew, selected: this.#selected });
+    const wordsOf = (index: number): string => this.#words.get(items[index]?.ids[0] ?? "") ?? "";
+    this.#strip.show({ items, budgetTokens, isNew, wordsOf, selected: this.#selected });
   }
 
   #markNew(row: HTMLElement): void {
@@ -178,6 +211,7 @@ class ContextView implements View {
     }
     for (const cell of this.#list.querySelectorAll<HTMLElement>("[data-words]"))
       fill(cell, ...textNodes(this.#words.get(cell.dataset["words"] ?? "") ?? ""));
+    if (wanted.length > 0) this.#showStrip();
   }
 
   #renderItem(item: ExplainedItem, index: number, largest: number): HTMLElement {
@@ -214,6 +248,7 @@ class ContextView implements View {
   #select(index: number): void {
     const item = this.#context?.items[index];
     this.#selected = index;
+    this.#remember();
     this.#showStrip();
     for (const row of this.#list.querySelectorAll(".vrow")) {
       row.firstElementChild?.classList.toggle(
@@ -233,7 +268,7 @@ class ContextView implements View {
         h("span", { class: "tag" }, `${formatCount(item.tokens)} tokens`),
       ),
       h("p", {}, h("b", {}, "Why: "), ...textNodes(item.reason)),
-      h("p", { class: "faint" }, `Stands for ${countOf(item.messages, "message")}.`),
+      h("p", { class: "faint" }, `Covers ${countOf(item.messages, "message")}.`),
     ];
     fill(this.#detail, ...head);
     try {
@@ -277,7 +312,7 @@ function explainSize({ items, estimatedTokens, budgetTokens, shownMessages }: Co
   const covered = folded.reduce((sum, { messages }) => sum + messages, 0);
   const size = `The model gets ${formatCount(estimatedTokens)} of at most ${formatCount(budgetTokens)} tokens`;
   if (folded.length === 0)
-    return `${size}: all ${countOf(shownMessages, "message")} as they are, because nothing of them is folded.`;
+    return `${size}: all ${countOf(shownMessages, "message")}, because none of them is folded.`;
   const count = (kind: ExplainedItem["kind"]): number => items.filter((item) => item.kind === kind).length;
   const names = [
     ...(count("summary") > 0 ? [countOf(count("summary"), "summary", "summaries")] : []),
@@ -302,15 +337,15 @@ function renderTotals(context: ContextResult): HTMLElement {
       `${formatCount(estimatedTokens)} of ${formatCount(budgetTokens)} tokens`,
     ),
     renderCard(
-      "Stands for",
+      "Covers",
       formatCount(represented),
-      represented === shownMessages ? "messages, all there are" : `of ${formatCount(shownMessages)} messages`,
+      represented === shownMessages ? "messages: all of them" : `of ${formatCount(shownMessages)} messages`,
     ),
     renderCard("Verbatim", formatCount(count("message")), `${formatCount(count("stub"))} cut short`),
     renderCard(
       "Summaries",
       formatCount(count("summary")),
-      count("range") > 0 ? `and ${countOf(count("range"), "line")} for ranges` : "stand for the rest",
+      count("range") > 0 ? `and ${countOf(count("range"), "line")} for ranges` : "cover the rest",
     ),
     renderCard("Mode", context.mode, MODES[context.mode]),
     renderCard("Made in", `${context.tookMs.toFixed(1)} ms`, `front ${context.fingerprint.slice(0, 8)}`),
@@ -322,8 +357,8 @@ function describeChange(before: ContextResult, after: ContextResult, diff: Conte
   return h(
     "span",
     {},
-    h("b", {}, `Against ${formatCount(before.budgetTokens)} tokens: `),
-    `${formatCount(diff.added)} added, ${formatCount(diff.removed)} removed, ${formatCount(diff.kept)} kept; the front is the same for ${formatShort(diff.sharedTokens)} tokens (${formatShare(diff.sharedTokens, total)}).`,
+    h("b", {}, `Compared with ${formatCount(before.budgetTokens)} tokens: `),
+    `${formatCount(diff.added)} added, ${formatCount(diff.removed)} removed, ${formatCount(diff.kept)} kept; the first ${formatShort(diff.sharedTokens)} tokens are the same (${formatShare(diff.sharedTokens, total)}).`,
   );
 }
 
@@ -340,30 +375,31 @@ function renderTurns(turns: readonly ContextTurn[]): Child[] {
       h(
         "p",
         {},
-        h("b", {}, "Against the turn before: "),
+        h("b", {}, "Since the previous turn: "),
         `${formatCount(last.added)} added, ${formatCount(last.removed)} removed. The turn began with `,
         linkMessage(last.messageId),
-        "; what it brought is marked.",
+        "; what it added is marked.",
       ),
       h(
         "p",
         {},
         h("b", {}, "Prefix stability: "),
-        `${formatShare(last.sharedTokens, last.tokens)} of the front stayed the same, `,
-        `${mean.toFixed(0)} % on average over ${countOf(turns.length, "turn")}. A provider's cache keeps that part.`,
+        `${formatShare(last.sharedTokens, last.tokens)} of the prompt stayed the same from its start, `,
+        `${mean.toFixed(0)} % on average over ${countOf(turns.length, "turn")}. A provider's cache can keep that part.`,
       ),
     ),
     drawBars({
-      label: `Share of the front that stayed the same with each of the last ${countOf(turns.length, "turn")}: ${turns.map((turn) => `${share(turn).toFixed(0)} %`).join(", ")}`,
+      label: `Share of the prompt that stayed the same from its start, for each of the last ${countOf(turns.length, "turn")}: ${turns.map((turn) => `${share(turn).toFixed(0)} %`).join(", ")}`,
       bars: turns.map((turn) => ({
         name: `msg_${turn.messageId}`,
         value: share(turn),
         says: `msg_${turn.messageId}: ${share(turn).toFixed(0)} % of ${formatShort(turn.tokens)} tokens stayed; ${turn.added} added, ${turn.removed} removed`,
       })),
       top: 100,
+      step: 50,
       width: 560,
       height: 96,
-      format: (value) => (value % 50 === 0 ? `${value} %` : ""),
+      format: (value) => `${value} %`,
     }),
   ];
 }

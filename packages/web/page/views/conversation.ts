@@ -96,7 +96,7 @@ class ConversationView implements View {
         const page = await listMessages(this.#id, { from: "start", limit: BLOCK });
         this.#take(0, page.items);
         this.#makeList(page.total);
-        this.#goBack();
+        if (!this.#goBack() && this.#mark !== null) await this.#search(this.#input.value);
       } else await this.#goTo(target);
     } catch (error) {
       fill(this.#box, renderFailure(error));
@@ -232,7 +232,11 @@ class ConversationView implements View {
       resultOf: (id) => this.#resultOf(id),
       isTarget,
     });
-    if (isTarget) element.classList.add("target");
+    if (isTarget) {
+      element.classList.add("target");
+      // Drawn again, a box inside it would be back at its top.
+      if (this.#mark !== null) requestAnimationFrame(() => scrollInside(element));
+    }
     const turn = this.#turns.get(message.id);
     return turn === undefined ? element : h("div", {}, renderTurn(turn, message), element);
   }
@@ -335,15 +339,18 @@ class ConversationView implements View {
   /** The words that were looked for, in view even in a long message. */
   #showMark(index: number): void {
     if (this.#mark === null) return;
-    requestAnimationFrame(() =>
-      this.#list?.rowOf(index)?.querySelector(".parts mark")?.scrollIntoView({ block: "center" }),
-    );
+    requestAnimationFrame(() => {
+      const row = this.#list?.rowOf(index);
+      if (row) findBestMark(row)?.scrollIntoView({ block: "center" });
+    });
   }
 
-  /** To where it was left, when somebody comes back to it. */
-  #goBack(): void {
+  /** To where it was left, when somebody comes back to it; false when nobody was here. */
+  #goBack(): boolean {
     const at = (history.state as { at?: unknown } | null)?.at;
-    if (typeof at === "number" && at > 0) this.#list?.scrollTo(at);
+    if (typeof at !== "number" || at === 0) return false;
+    this.#list?.scrollTo(at);
+    return true;
   }
 
   /** The way from a message up to the summary that stands for it in the context. */
@@ -356,7 +363,7 @@ class ConversationView implements View {
     fill(
       this.#path,
       h("b", {}, `msg_${message.id}`),
-      ...(path.length === 0 ? [h("span", { class: "faint" }, " is in the context as it is")] : steps),
+      ...(path.length === 0 ? [h("span", { class: "faint" }, " is in the context in full")] : steps),
       path.length > 0 &&
         h(
           "a",
@@ -381,7 +388,7 @@ class ConversationView implements View {
         this.#found = answer.hits
           .flatMap((hit) => (hit.type === "message" ? hit.messageId : []))
           .sort((a, b) => a - b);
-        this.#hits.textContent = `${answer.isTotalExact ? "" : "at least "}${formatCount(answer.total)} found (${answer.rule})`;
+        this.#hits.textContent = `${answer.isTotalExact ? "" : "at least "}${formatCount(answer.total)} found${answer.rule === "relaxed" ? " with some of the words" : ""}`;
       } catch (error) {
         this.#hits.textContent = error instanceof Error ? error.message : String(error);
       }
@@ -429,15 +436,46 @@ const renderTurn = ({ messages, tokens, tookMs }: TurnSum, { row }: MessageJson)
     "div",
     { class: "turn" },
     h("time", {}, formatTime(row?.createdAt ?? null)),
-    ` ${countOf(messages, "message")}, ${formatShort(tokens)} tokens`,
-    tookMs > 0 && `, ${formatDuration(tookMs)}`,
+    ` · ${countOf(messages, "message")} · ${formatShort(tokens)} tokens`,
+    tookMs > 0 && ` · ${formatDuration(tookMs)}`,
   );
 
-/** Whether words that were looked for stand only in what a page leaves out. */
+/** Whether words that were looked for are only in what a page leaves out. */
 const isBehindTheCut = (shown: MessageJson, whole: MessageJson, mark: RegExp | null): boolean =>
-  mark !== null &&
-  shown.parts.every(({ text }) => text.search(mark) < 0) &&
-  whole.parts.some(({ text }) => text.search(mark) >= 0);
+  mark !== null && countWords(shown, mark) < countWords(whole, mark);
+
+const countWords = ({ parts }: MessageJson, mark: RegExp): number =>
+  new Set(parts.flatMap(({ text }) => text.match(mark) ?? []).map((word) => word.toLowerCase())).size;
+
+const NEAR_PX = 100;
+const LOOKED_AT_MARKS = 5_000;
+
+/** Where most of the words are close together: a single common word may be anywhere. */
+function findBestMark(element: Element): Element | null {
+  const marks = [...element.querySelectorAll(".parts mark")].slice(0, LOOKED_AT_MARKS).map((mark) => ({
+    mark,
+    top: mark.getBoundingClientRect().top,
+    word: (mark.textContent ?? "").toLowerCase(),
+  }));
+  let best: Element | null = null;
+  let most = 0;
+  for (const [index, { mark, top }] of marks.entries()) {
+    const near = new Set<string>();
+    for (let at = index; at < marks.length && (marks[at]?.top ?? 0) - top <= NEAR_PX; at++)
+      near.add(marks[at]?.word ?? "");
+    if (near.size > most) [best, most] = [mark, near.size];
+  }
+  return best;
+}
+
+/** To the words in a box that scrolls by itself. */
+function scrollInside(element: Element): void {
+  const mark = findBestMark(element);
+  const box = mark?.closest(".code");
+  if (!mark || !box) return;
+  const offset = mark.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  box.scrollTop += offset - box.clientHeight / 2;
+}
 
 const isBlank = ({ type, text }: PartJson): boolean =>
   (type === "text" || type === "reasoning") && text.trim() === "";

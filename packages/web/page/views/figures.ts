@@ -60,7 +60,7 @@ function renderFigures({ days, result, own, cost }: StatsReply): HTMLElement[] {
     h(
       "dl",
       { class: "cards" },
-      renderCard("Requests", formatCount(total.requests), `${countOf(total.prompts, "prompt")} of yours`),
+      renderCard("Requests", formatCount(total.requests), `for ${countOf(total.prompts, "prompt")}`),
       renderCard(
         "Tokens in",
         formatShort(tokensIn(total)),
@@ -76,7 +76,7 @@ function renderFigures({ days, result, own, cost }: StatsReply): HTMLElement[] {
       renderCard(
         "Our own summaries",
         own === null ? "nothing" : formatShort(own.inputTokens + own.outputTokens),
-        own === null ? "no model was called" : `tokens in ${countOf(own.calls, "call")}${describeOwn(cost)}`,
+        own === null ? "no model calls" : `tokens in ${countOf(own.calls, "call")}${describeOwn(cost)}`,
       ),
       cost?.agents &&
         renderCard(
@@ -93,7 +93,7 @@ function renderFigures({ days, result, own, cost }: StatsReply): HTMLElement[] {
       renderPlot("Hours, by day", dated, (day) => day.activeMs / 3_600_000, formatAmount),
       renderPlot("Tool calls, by day", dated, (day) => day.toolCalls, formatShort),
     ),
-    h("h2", {}, "By"),
+    h("h2", {}, "Breakdown"),
     h(
       "p",
       { class: "choices" },
@@ -118,7 +118,7 @@ function renderPrices(cost: CostReply | null): HTMLElement[] {
       h(
         "p",
         {},
-        "No cost is shown, because prices change and the program has none of its own. Write those that hold for you to a file, each with its source and date (docs/figures.md shows one), and start the page with it:",
+        "No cost is shown, because lossless-claw ships no prices: they change too often. Write your prices to a file, each with its source and date (see docs/figures.md), and start the page with it:",
       ),
       renderCommand("lcm web --prices prices.json"),
     ];
@@ -133,7 +133,9 @@ function renderPrices(cost: CostReply | null): HTMLElement[] {
     h(
       "p",
       { class: "faint" },
-      ...textNodes(`${currency} for a million tokens, from ${cost.path}. Edit it and reload this page.`),
+      ...textNodes(
+        `${currency} for a million tokens, from ${cost.path}. Edit the file and reload this page.`,
+      ),
     ),
     h(
       "div",

@@ -339,21 +339,21 @@ class GraphView implements View {
       h(
         "p",
         {},
-        `The context has all ${countOf(shownMessages, "message")} as they are: ${formatShort(shownTokens)} tokens. `,
-        "Folding writes summaries of the older ones, which then stand for them in the context. Every message stays, and every summary leads back to its own.",
+        `The context holds all ${countOf(shownMessages, "message")} in full: ${formatShort(shownTokens)} tokens. `,
+        "Folding replaces the older ones in the context by summaries. Every message stays in the archive, and every summary leads back to its messages.",
       ),
       ...(shownMessages === 0
-        ? [h("p", { class: "faint" }, "There is nothing to fold: no message is in the context.")]
+        ? [h("p", { class: "faint" }, "Nothing to fold: no message is in the context.")]
         : button === null
           ? [
               h(
                 "p",
                 {},
-                "This page only reads. Start it with lcm web --write to fold here after a preview, or run:",
+                "This page is read-only. Start it with lcm web --write to fold here after a preview, or run:",
               ),
               renderCommand(`lcm compact --conversation ${this.#id} --budget 32k --force`),
             ]
-          : [h("p", {}, "You see first what would be folded, and what it costs."), button]),
+          : [h("p", {}, "A preview shows what will be folded and what it costs."), button]),
     ];
   }
 

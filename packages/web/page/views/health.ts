@@ -21,7 +21,7 @@ export function openHealth(): View {
   const button = h("button", { type: "button", class: "primary" }, "Check everything");
   const check = async (): Promise<void> => {
     button.disabled = true;
-    fill(report, renderLoading("and proving every message"));
+    fill(report, renderLoading("and verifying every message"));
     try {
       fill(report, ...renderReport(await examine(), () => void check()));
     } catch (error) {
@@ -35,14 +35,14 @@ export function openHealth(): View {
     element: h(
       "section",
       { class: "view", "aria-label": "Health" },
-      renderHead("Health", "the proof of the archive, and everything around it"),
+      renderHead("Health", "verify the archive and fix what is wrong"),
       h(
         "div",
         { class: "panel" },
         h(
           "p",
           {},
-          "Rebuilds every message and compares it with its commitment, walks the chains, and looks at the index, summaries, debts, files, permissions and backups. Changes nothing.",
+          "Rebuilds every message and compares it with its hash, checks the hash chains, the index, summaries, pending folds, files, permissions and backups. Changes nothing.",
         ),
         button,
       ),
@@ -59,12 +59,12 @@ function renderReport({ ok, counts, findings, cost }: DoctorReply, again: () => 
     h(
       "p",
       { class: `verdict ${ok ? "good" : "bad"}` },
-      h("b", {}, ok ? "Whole and unaltered." : "Something is wrong."),
+      h("b", {}, ok ? "Complete and unaltered." : "Something is wrong."),
       ` ${total}`,
     ),
     mendable > 0 &&
       (renderAction(`Fix ${countOf(mendable, "finding")} …`, () => ({ action: "mend" }), again) ??
-        h("p", { class: "faint" }, `${countOf(mendable, "finding")} can be mended with lcm doctor --fix.`)),
+        h("p", { class: "faint" }, `${countOf(mendable, "finding")} can be fixed with lcm doctor --fix.`)),
     h(
       "ul",
       { class: "findings" },
@@ -111,13 +111,13 @@ function renderCare(): Child[] {
   const rows: readonly CareRow[] = [
     {
       name: "Back up",
-      says: "Copies the archive with its large files and proves the copy, while agents go on writing.",
+      says: "Copies the archive with its large files and verifies the copy. Agents can keep writing.",
       command: "lcm backup",
       wish: () => ({ action: "backup" }),
     },
     {
-      name: "Mend",
-      says: "Rebuilds the index, makes files private, closes debts and completes a forget, after a backup.",
+      name: "Fix",
+      says: "Makes a backup, then rebuilds the index, makes files private, finishes pending folds and an interrupted forget.",
       command: "lcm doctor --fix",
       wish: () => ({ action: "mend" }),
     },
@@ -129,7 +129,7 @@ function renderCare(): Child[] {
     },
     {
       name: "Forget",
-      says: "Removes every message that holds a text, and everything made from it, for ever.",
+      says: "Permanently removes every message that contains a text, and everything derived from it.",
       command: "lcm forget --pattern TEXT",
       wish: () =>
         pattern.value.trim() === ""
@@ -139,13 +139,13 @@ function renderCare(): Child[] {
   ];
   const access = writeAccess();
   return [
-    h("h2", {}, "Care"),
+    h("h2", {}, "Maintenance"),
     h(
       "p",
       { class: "faint" },
       access === null
-        ? "This inspector only reads. Started with lcm web --write, it can do these things from here; each shows first what it would change."
-        : `Each shows first what it would change. Summaries are written by ${access.model ?? "the engine itself, without a model"}.`,
+        ? "This page is read-only. Start it with lcm web --write to do these things here; each shows a preview first."
+        : `Each shows a preview first. Summaries are written by ${access.model ?? "the engine itself, without a model"}.`,
     ),
     h(
       "ul",

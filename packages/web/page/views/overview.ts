@@ -66,16 +66,16 @@ function renderCards({ status, spend }: Overview): HTMLElement {
     renderCard(
       "On disk",
       formatBytes(stored),
-      `with index and proofs; ${formatBytes(status.arrivalBytes)} handed in`,
+      `from ${formatBytes(status.arrivalBytes)} of transcripts`,
     ),
     renderCard(
       "Spent on models",
       spend === null || spend.calls === 0 ? "nothing" : formatShort(spend.inputTokens + spend.outputTokens),
-      spend === null || spend.calls === 0 ? "no call was made" : `tokens in ${countOf(spend.calls, "call")}`,
+      spend === null || spend.calls === 0 ? "no model calls" : `tokens in ${countOf(spend.calls, "call")}`,
     ),
     renderCard(
       "Health",
-      h("span", { class: isGood ? "good" : "warn" }, isGood ? "good" : "look below"),
+      h("span", { class: isGood ? "good" : "warn" }, isGood ? "good" : "see below"),
       h("a", { href: "#/health" }, "check everything"),
     ),
   );

@@ -13,20 +13,20 @@ type Hit = SearchReply["hits"][number];
 const HITS = 10;
 
 const RULES: Readonly<Record<string, string>> = {
-  strict: "everything that was asked for",
-  relaxed: "any of it, the best first",
-  fused: "words and meaning together",
-  regex: "the regular expression",
-  empty: "nothing to look for",
+  strict: "all terms",
+  relaxed: "any term, best first",
+  fused: "words and meaning",
+  regex: "regular expression",
+  empty: "no terms",
 };
 
 /** What brought one hit in, in a word. */
 const FINDERS: Readonly<Record<string, string>> = {
   strict: "all words",
-  relaxed: "any of the words",
+  relaxed: "some words",
   words: "words",
   vector: "meaning",
-  regex: "expression",
+  regex: "regex",
 };
 
 export function openSearch(query: URLSearchParams, conversationId: number | null): View {
@@ -107,7 +107,7 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
     element: h(
       "section",
       { class: "view", "aria-label": "Search" },
-      renderHead("Search", "words, questions, code, any language; no model is asked"),
+      renderHead("Search", "words, questions, code, any language; no model is used"),
       form,
       results,
     ),
@@ -141,8 +141,8 @@ function renderAnswer(
       "p",
       { class: "faint" },
       answer.total === 0
-        ? `Nothing in ${answer.searched} holds any of it; ${took}. Fewer or other words may find it.`
-        : `${total} in ${answer.searched}, found by: ${RULES[answer.rule]}; ${took}.`,
+        ? `No hits in ${answer.searched}; ${took}. Try fewer or other words.`
+        : `${total} in ${answer.searched}; matched: ${RULES[answer.rule]}; ${took}.`,
     ),
     ...answer.notes.map((note) => h("p", { class: "note" }, ...textNodes(note))),
     list,
@@ -209,7 +209,7 @@ function renderHit(
       found !== undefined && h("span", {}, ...textNodes(describeOrigin(found).join(" · "))),
       h("span", { class: "role" }, ...textNodes(what)),
       h("time", {}, formatTime(hit.type === "summary" ? hit.latestAt : hit.createdAt)),
-      ...listFinders(hit, rule).map((finder) => h("span", { class: "tag", title: "what found it" }, finder)),
+      ...listFinders(hit, rule).map((finder) => h("span", { class: "tag", title: "how it matched" }, finder)),
       hit.type === "file"
         ? h("span", { class: "id" }, hit.id)
         : h("a", { class: "id", href: address }, hit.id),
@@ -238,12 +238,12 @@ function markRanges(text: string, ranges: Hit["ranges"]): Node[] {
 }
 
 function renderPassages({ passages, totalSourceTokens }: AskResult): Child[] {
-  if (passages.length === 0) return [h("p", { class: "faint" }, "Nothing in the archive speaks of this.")];
+  if (passages.length === 0) return [h("p", { class: "faint" }, "No passage in the archive is about this.")];
   return [
     h(
       "p",
       { class: "faint" },
-      `${countOf(passages.length, "passage")}, ${formatCount(totalSourceTokens)} tokens, word for word; no model was asked.`,
+      `${countOf(passages.length, "passage")}, ${formatCount(totalSourceTokens)} tokens, word for word; no model was used.`,
     ),
     h(
       "ol",

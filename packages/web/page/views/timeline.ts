@@ -45,13 +45,21 @@ function renderTimeline(timeline: TimelineResult): HTMLElement[] {
     h(
       "dl",
       { class: "cards" },
-      renderCard("Said", `${formatShort(last.rawTokens)} tokens`, countOf(conversation.messages, "message")),
+      renderCard(
+        "Said",
+        formatShort(last.rawTokens),
+        `tokens in ${countOf(conversation.messages, "message")}`,
+      ),
       renderCard(
         "In context now",
-        `${formatShort(last.contextTokens)} tokens`,
-        `${formatFactor(last.rawTokens, last.contextTokens)} compression`,
+        formatShort(last.contextTokens),
+        `tokens, ${formatFactor(last.rawTokens, last.contextTokens)} compression`,
       ),
-      renderCard("Highest", `${formatShort(highest)} tokens`, "before it was folded"),
+      renderCard(
+        "Largest context",
+        formatShort(highest),
+        compactions.length === 0 ? "tokens; never folded" : "tokens, before it was folded",
+      ),
       renderCard("Compactions", formatCount(compactions.length), countOf(summaries, "summary", "summaries")),
       renderCard("From", formatDay(points[0]?.at ?? 0), `to ${formatDay(last.at)}`),
     ),
@@ -62,7 +70,7 @@ function renderTimeline(timeline: TimelineResult): HTMLElement[] {
       : h(
           "p",
           { class: "faint" },
-          "Of some summaries the archive does not know when they were published, only when they were made; they count from then.",
+          "For some summaries the archive does not know when they were published, only when they were made. They are drawn from that time on.",
         ),
     h("h2", {}, "Tokens stored per day"),
     drawBars({
@@ -106,11 +114,7 @@ const describeCompaction = ({ index, summaries, tokensBefore, tokensAfter }: Com
 
 function renderSpend({ items }: SpendResult): HTMLElement[] {
   const title = h("h2", {}, "Spent on models per day, all conversations");
-  if (items.length === 0)
-    return [
-      title,
-      h("p", { class: "empty" }, "Nothing. No model was called: the engine wrote the summaries itself."),
-    ];
+  if (items.length === 0) return [title, h("p", { class: "empty" }, "Nothing: no model was called.")];
   const bars = items.slice(-SHOWN_DAYS).map(({ key, calls, inputTokens, outputTokens }) => ({
     name: key.slice(5),
     value: inputTokens + outputTokens,
