@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -257,3 +258,16 @@ test("Ctrl-C during an import ends with status 130 and one line, and the next im
   expect(finished.data).toMatchObject({ conversations: left, problems: [] });
   expect(parseEnvelope(await run(["status", "--db", target, "--json"])).data["messages"]).toBe(left * 400);
 });
+
+test.runIf(process.platform === "linux")(
+  "a database that is a pipe or a device is refused at once",
+  async () => {
+    const pipe = at("pipe.db");
+    execFileSync("mkfifo", [pipe]);
+    for (const path of [pipe, "/dev/null"])
+      for (const command of ["status", "verify", "doctor"]) {
+        const { status, stderr } = await run([command, "--db", path]);
+        expect([status, stderr], command).toEqual([5, expect.stringContaining("not a regular file")]);
+      }
+  },
+);

@@ -477,11 +477,7 @@ function openImmutable(path: string): DatabaseSync {
 function openFile(options: ConnectionOptions): DatabaseSync {
   const { path } = options;
   const exists = existsSync(path);
-  if (exists && statSync(path).isDirectory()) {
-    throw new EngineError("database_unreadable", `cannot open the database ${path}: it is a directory`, {
-      hint: "name a file, for example lcm.db inside that directory",
-    });
-  }
+  if (exists) refuseOther(path);
   if (!exists && !options.create) {
     throw new EngineError("database_missing", `cannot open the database ${path}: there is no such file`, {
       step: { kind: "create_database" },
@@ -513,7 +509,17 @@ function openFile(options: ConnectionOptions): DatabaseSync {
   }
 }
 
-/** An archive is never zero bytes long: such a file was truncated, and SQLite would treat it as new and drop its log. */
+/** A device or a pipe would be written to, or waited for. */
+function refuseOther(path: string): void {
+  const stats = statSync(path);
+  if (stats.isFile()) return;
+  const [what, hint] = stats.isDirectory()
+    ? ["it is a directory", "name a file, for example lcm.db inside that directory"]
+    : ["it is not a regular file", "name a file, for example lcm.db"];
+  throw new EngineError("database_unreadable", `cannot open the database ${path}: ${what}`, { hint });
+}
+
+/** An archive is never zero bytes long: one that is was cut off, and SQLite would take it for a new one and drop its log. */
 function refuseEmpty(path: string, create: boolean): void {
   if (statSync(path).size > 0) return;
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;

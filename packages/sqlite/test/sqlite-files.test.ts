@@ -21,6 +21,37 @@ describe("opening a database", () => {
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
+  test.runIf(process.platform === "linux")("refuses a device and a pipe, and writes nothing", async () => {
+    using folder = makeTemporaryFolder();
+    const pipe = folder.file("pipe.db");
+    execFileSync("mkfifo", [pipe]);
+    for (const path of ["/dev/null", pipe])
+      await expect(open(path), path).rejects.toMatchObject({
+        code: "database_unreadable",
+        message: expect.stringContaining("not a regular file"),
+      });
+    expect(readdirSync(folder.path)).toEqual(["pipe.db"]);
+    expect(readdirSync("/dev").filter((name) => name.startsWith("null"))).toEqual(["null"]);
+  });
+
+  test.runIf(process.platform !== "win32")("finds large files through a link to the database", async () => {
+    using folder = makeTemporaryFolder();
+    mkdirSync(folder.file("elsewhere"));
+    const [real, link] = [folder.file("elsewhere/notes.db"), folder.file("link.db")];
+    const store = async (path: string, eventId: string): Promise<void> => {
+      const engine = await open(path);
+      const message = { role: "user", content: `${eventId} ${"long words ".repeat(30_000)}` };
+      await engine.ingest({ session, messages: [{ eventId, message }] });
+      expect((await engine.verify()).problems).toEqual([]);
+      await engine.close();
+    };
+    await store(real, "one");
+    symlinkSync(real, link);
+    await store(link, "two");
+    await store(real, "three");
+    expect(readdirSync(folder.path).toSorted()).toEqual(["elsewhere", "link.db"]);
+  });
+
   test("refuses another program's database, and says so when it is an older lossless-claw", async () => {
     using folder = makeTemporaryFolder();
     for (const [name, sql, said] of [

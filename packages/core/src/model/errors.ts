@@ -21,7 +21,10 @@ export const ERROR_CODES = {
   database_missing: { exit: 5, when: "the database file does not exist and the command does not create one" },
   database_foreign: { exit: 5, when: "the file is not a database, or belongs to another program" },
   database_newer: { exit: 5, when: "the file was written by a newer version of this program" },
-  database_unreadable: { exit: 5, when: "the path is a directory, or permissions forbid access" },
+  database_unreadable: {
+    exit: 5,
+    when: "the path is a directory, a device or a pipe, or permissions forbid access",
+  },
   database_unreachable: {
     exit: 5,
     when: "the database server cannot be reached, or the connection was lost",

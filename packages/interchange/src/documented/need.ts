@@ -2,7 +2,7 @@
  * Tells whether a database has to be adopted. Reads only through SQLite: closing a file handle of our own would release the locks that this
  * process holds on the file, and an engine may have it open.
  */
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -13,7 +13,9 @@ import { DocumentedSource } from "./source.ts";
 /** True for a database of the documented schema, and for the leftovers of a killed adoption. */
 export function needsAdoption(path: string): boolean {
   if (existsSync(`${path}.adopted`)) return true;
-  return existsSync(path) && readApplicationId(path) !== APPLICATION_ID && isDocumented(path);
+  // To open a pipe would be to wait for its other end.
+  const isFile = existsSync(path) && statSync(path).isFile();
+  return isFile && readApplicationId(path) !== APPLICATION_ID && isDocumented(path);
 }
 
 /** Removes folders of killed adoptions. Call it only where no adoption can be running: under its lock, or where there is nothing to adopt. */
