@@ -4,16 +4,7 @@
  *
  * Invariant: the receipt and everything else written here contain ids and counts, never a word of what was forgotten.
  */
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { searchText, viewMessage } from "../message/normalize.ts";
@@ -28,6 +19,7 @@ import { listArchiveCopies } from "./backup.ts";
 import type { ArchiveCopy } from "./backup.ts";
 import { listCaptureFiles, listSessionIds, listTranscripts } from "./capture-traces.ts";
 import { formatStamp } from "./copy-names.ts";
+import { writeNewFile } from "./new-file.ts";
 
 /** What to forget. Several conditions narrow: a conversation and a pattern mean that pattern in that conversation. */
 export interface ForgetSelection {
@@ -367,18 +359,20 @@ async function holdsAny(
   }
 }
 
+/** The messages are gone by now; who is told that the receipt is missing must not think that nothing happened. */
 function writeReceipt(databasePath: string, receipt: Receipt, now: number): string {
   const base = `${databasePath}.forget-${formatStamp(now)}`;
-  for (let number = 1; ; number++) {
-    const path = `${base}${number === 1 ? "" : `-${number}`}.json`;
-    if (statSync(path, { throwIfNoEntry: false })) continue;
-    const handle = openSync(path, "wx", 0o600);
-    try {
-      writeFileSync(handle, `${JSON.stringify(receipt, null, 2)}\n`);
-      fsyncSync(handle);
-    } finally {
-      closeSync(handle);
+  try {
+    for (let number = 1; ; number++) {
+      const path = `${base}${number === 1 ? "" : `-${number}`}.json`;
+      if (writeNewFile(path, `${JSON.stringify(receipt, null, 2)}\n`)) return path;
     }
-    return path;
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const count = receipt.messages.length;
+    throw new EngineError(error.code, `${error.message}, so there is no receipt`, {
+      hint: `the forgetting itself is done: ${count} ${count === 1 ? "message is" : "messages are"} erased`,
+      cause: error,
+    });
   }
 }

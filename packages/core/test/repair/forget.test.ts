@@ -11,6 +11,8 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { zstdDecompressSync } from "node:zlib";
@@ -379,6 +381,34 @@ describe("forgetting", () => {
         [raw, "yes"],
       ]),
     );
+  });
+
+  test("says that it is done where the disk has no room for the receipt, and leaves no part of one", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await open(folder.path);
+    const { results } = await engine.ingest({ session, messages: [messageOf(1, ""), messageOf(2, "")] });
+    const { fsyncSync } = fs;
+    // The receipt is the only small file that is flushed here.
+    fs.fsyncSync = (handle) => {
+      if (fs.fstatSync(handle).isFile()) throw Object.assign(new Error("no space"), { code: "ENOSPC" });
+      fsyncSync(handle);
+    };
+    syncBuiltinESMExports();
+    const messageIds = results.slice(1).map(({ messageId }) => messageId);
+    const request = { engine, databasePath: folder.file("lcm.db"), selection: { messageIds } };
+    try {
+      await expect(applyForget({ ...request, reason: "a test" })).rejects.toMatchObject({
+        code: "database_full",
+        message: expect.stringContaining("no receipt"),
+        hint: expect.stringContaining("1 message is erased"),
+      });
+    } finally {
+      fs.fsyncSync = fsyncSync;
+      syncBuiltinESMExports();
+    }
+    expect(readdirSync(folder.path).filter((name) => name.includes(".forget-"))).toEqual([]);
+    expect((await engine.listMessages({ conversationId: 1, limit: 5 })).items[1]?.forgottenAt).not.toBeNull();
+    await engine.close();
   });
 
   test("is refused when nothing was chosen", async () => {
