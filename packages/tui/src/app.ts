@@ -1,9 +1,9 @@
 /**
- * The program inside the terminal: a stack of screens, one line above them and one below, the keys that work everywhere, the line of
- * input, and following along while agents write. Draws lines and takes keys; knows no terminal, so that tests can drive it.
+ * The program inside the terminal: a stack of screens, one line above them and one below, the global keys, the input line, and live updates
+ * while agents write. Draws lines and handles keys; does not depend on a terminal, so that tests can drive it.
  *
- * Invariant: keys are answered, and screens read again, one after the other in the order they were asked for; then the screen is drawn. No
- * screen is ever called while it is still at work on another call.
+ * Invariant: keys and reloads are handled one after the other in order of arrival; then the screen is drawn. No screen is ever called while it
+ * is still busy with another call.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeFailure, displayWidth, toOneLine, truncateToWidth } from "@lossless/core/doors";
@@ -19,15 +19,15 @@ export interface AppOptions {
   readonly archive: TuiArchive;
   readonly paint: Paint;
   readonly size: () => Size;
-  /** Draws soon; called when something changed without a key. */
+  /** Schedules a redraw; called when something changed without a key. */
   readonly redraw: () => void;
   readonly navigate: (desk: Desk) => Navigator;
   readonly now?: () => number;
 }
 
-/** What takes longer is said to be under way. */
+/** Work that takes longer shows a busy indicator. */
 const SLOW_MS = 150;
-/** What is good to have on the screen is waited for so long; then the screen is drawn without it. */
+/** How long to wait for optional content; then the screen is drawn without it. */
 const SETTLE_MS = 12;
 const MAX_NAME_COLUMNS = 32;
 /** Lines above and below the screen. */
@@ -48,7 +48,7 @@ export class App implements Desk {
   #note: { readonly text: string; readonly isBad: boolean } | null = null;
   #isLive = true;
   #end: (error: unknown) => void = () => undefined;
-  /** Settles when the program is to end; rejects when it cannot go on. */
+  /** Settles when the program should end; rejects when it cannot continue. */
   readonly ended: Promise<void>;
 
   constructor(options: AppOptions) {
@@ -60,7 +60,7 @@ export class App implements Desk {
     this.ended = new Promise<void>((resolve, reject) => {
       this.#end = (error) => (error === undefined ? resolve() : reject(error));
     });
-    // Whoever runs the app waits for this, but maybe not yet.
+    // The runner awaits this, but maybe not yet.
     this.ended.catch(() => undefined);
   }
 
@@ -77,7 +77,7 @@ export class App implements Desk {
     return this.#stack.at(-1);
   }
 
-  /** Shown once it has been read; what cannot be read is not shown, and one stays where one was. */
+  /** Shows a screen once it is loaded; if that fails, the current screen stays. */
   async open(screen: Screen): Promise<void> {
     const reading = { text: "reading …", isBad: false };
     const slow = setTimeout(() => {
@@ -130,24 +130,24 @@ export class App implements Desk {
     this.#end(undefined);
   }
 
-  /** Ends the program because it cannot go on. */
+  /** Ends the program because it cannot continue. */
   fail(error: unknown): void {
     for (const screen of this.#stack) screen.close?.();
     this.#end(error ?? new Error("the program failed without saying why"));
   }
 
-  /** Takes a key. Resolves when it, and all before it, have been answered. */
+  /** Handles a key. Resolves when it, and all before it, have been handled. */
   press(key: Key): Promise<void> {
     return this.#enqueue(() => this.#answer(key));
   }
 
-  /** Takes the mouse: a row is chosen or opened, the wheel scrolls, a key at the bottom acts as if it were pressed. */
+  /** Handles the mouse: chooses or opens a row, scrolls with the wheel, presses a key at the bottom. */
   point(point: MousePoint): Promise<void> {
     return this.#enqueue(() => this.#answerPoint(point));
   }
 
   async #answerPoint(point: MousePoint): Promise<void> {
-    // A line that is typed has no rows to choose from.
+    // The input line has no rows to choose from.
     if (this.#question !== null) return;
     const { columns, rows } = this.#options.size();
     const screen = this.top;
@@ -160,13 +160,13 @@ export class App implements Desk {
     if (key !== null) await this.#answer(key);
   }
 
-  /** When all keys so far have been answered and all that belongs on the screen was read. What runs beside them is not waited for. */
+  /** Resolves when all keys so far have been handled and the screen's content is loaded. Background work is not awaited. */
   async idle(): Promise<void> {
     await this.#work;
     await this.#settling;
   }
 
-  /** Everything on the screens may have changed: what is seen is read again now, the rest when it is seen. */
+  /** Everything on the screens may have changed: reloads the visible one now, the others when they are shown. */
   refresh(): Promise<void> {
     return this.#enqueue(() => this.#reload());
   }
@@ -198,7 +198,7 @@ export class App implements Desk {
     this.redraw();
   }
 
-  /** What fails is said at the bottom; only a bug ends the program. */
+  /** Shows failures at the bottom; only a bug ends the program. */
   async #guard(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -258,7 +258,7 @@ export class App implements Desk {
     await question.onType?.(next.text);
   }
 
-  /** The whole screen: exactly so many lines. */
+  /** The whole screen: exactly this many lines. */
   render(): string[] {
     const { columns, rows } = this.#options.size();
     const screen = this.top;
@@ -294,7 +294,7 @@ export class App implements Desk {
   }
 }
 
-/** Where one is. What does not fit is left out at the front: the last names say most. */
+/** The current location. If it does not fit, it is cut at the front: the last names say most. */
 function describePath(stack: readonly Screen[], columns: number): string {
   const names = stack.map(({ name }) => truncateToWidth(toOneLine(name), MAX_NAME_COLUMNS));
   const path = names.join(" › ");
@@ -315,7 +315,7 @@ function renderQuestion(
   const room = Math.max(1, columns - label.length - 4);
   const before = input.text.slice(0, input.cursor).slice(-room);
   const behind = input.text.slice(input.cursor);
-  // A sign for the cursor that is seen without colour as well.
+  // A cursor character that is also visible without colour.
   return renderSpans(
     [
       span(` ${label}: `, paint.title),

@@ -1,4 +1,4 @@
-/** The text of what is chosen in a list of messages and summaries: read after the key was answered, shown in a pane that scrolls. */
+/** The text of the chosen message or summary: loaded after the key was handled, shown in a scrollable pane. */
 import type { SummaryNode } from "@lossless/core";
 import { toOneLine } from "@lossless/core/doors";
 import type { Key } from "./keys.ts";
@@ -14,7 +14,7 @@ export interface Choosable {
   readonly id: string;
   readonly messageId: number | null;
   readonly summaryId: string | null;
-  /** Said where there is neither message nor summary. */
+  /** Shown when there is neither message nor summary. */
   readonly reason: string;
 }
 
@@ -37,7 +37,7 @@ export class ChosenText {
     return this.#pane.handle(key);
   }
 
-  /** Reads it again even if it has the same id. */
+  /** Reloads it even if the id is the same. */
   forget(): void {
     this.#shown = null;
     this.#pane.forget();
@@ -62,7 +62,7 @@ export class ChosenText {
     return { kind: "message", message: await readMessageText(engine, scope, messageId) };
   }
 
-  /** With what was sought the words of the hit are marked, and the text begins near them. */
+  /** With a search hit its words are marked, and the text begins near them. */
   render(
     chosen: Choosable | null,
     size: Size,

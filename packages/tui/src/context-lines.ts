@@ -1,6 +1,6 @@
 /**
- * A context as lines to choose from: what each stands for, what it costs, why it is there. Also the context as it was before a summary was
- * made: the same, with what it was made from in its place. Pure.
+ * A context as lines to choose from: what each represents, what it costs, why it is there. Also the former context of a summary: the same, with
+ * its sources in its place. Pure.
  */
 import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
 import type { AssembledContext, DissolveResult, ExplainedItem } from "@lossless/core";
@@ -8,7 +8,7 @@ import { describeIds, describeReason } from "@lossless/core/doors";
 
 export interface ContextLine {
   readonly kind: ExplainedItem["kind"];
-  /** What it is called on the screen; names it among the lines. */
+  /** Its id on the screen; identifies it among the lines. */
   readonly id: string;
   readonly label: string;
   readonly messageId: number | null;
@@ -18,7 +18,7 @@ export interface ContextLine {
   readonly reason: string;
   readonly earliestAt: number | null;
   readonly latestAt: number | null;
-  /** It stood here before, and a summary stands for it now. */
+  /** It was here before; a summary now replaces it. */
   readonly isFormer: boolean;
 }
 
@@ -38,7 +38,7 @@ export function listContextLines({ items }: Pick<AssembledContext, "items">): Co
   }));
 }
 
-/** The lines with what a summary was made from in its place; a summary that is not shown is told by its sources alone. */
+/** The lines with the sources of a summary in its place; for a summary that is not shown, only its sources. */
 export function putBack(lines: readonly ContextLine[], report: DissolveResult): ContextLine[] {
   const former = report.sources.map(({ id, tokens, isShown }): ContextLine => {
     const messageId = parseMessageId(id);

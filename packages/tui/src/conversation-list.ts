@@ -1,11 +1,11 @@
 /**
- * The conversations that match a filter, newest first, read page by page as one scrolls. What does not match is not kept, so that a filter
- * may look through any number of conversations.
+ * The conversations that match a filter, newest first, loaded page by page while scrolling. Conversations that do not match are not kept, so
+ * that a filter can go through any number.
  */
 import type { HeadedConversation, Engine, Scope } from "@lossless/core";
 
 const PAGE = 200;
-/** More rows than this nobody scrolls through; the filter finds the rest. */
+/** Nobody scrolls through more rows than this; the filter finds the rest. */
 const MAX_ROWS = 20_000;
 
 export class ConversationList {
@@ -26,7 +26,7 @@ export class ConversationList {
     return this.#isBegun && this.#next === null;
   }
 
-  /** Reads on until there are so many rows, or all. */
+  /** Loads until there are this many rows, or all. */
   async readUpTo(count: number): Promise<void> {
     while (!this.isWhole && this.rows.length < Math.min(count, MAX_ROWS)) {
       const page = await this.#engine.listConversations({
@@ -43,7 +43,7 @@ export class ConversationList {
   }
 }
 
-/** Every word of the filter stands somewhere in what the row shows. */
+/** Every word of the filter occurs somewhere in the row. */
 export function matchesFilter(row: HeadedConversation, filter: string): boolean {
   if (filter === "") return true;
   const { heading, project, agent, branch, model, tags } = row;

@@ -1,10 +1,10 @@
-/** The line at the bottom: the keys of a screen, as many as fit whole, and those that work everywhere. Drawn and pointed at by the same places. Pure. */
+/** The line at the bottom: the keys of a screen, as many as fit, and the global ones. Drawing and mouse use the same layout. Pure. */
 import { displayWidth } from "@lossless/core/doors";
 import { readHelpKey, type Key, type KeyHelp } from "./keys.ts";
 import { renderSpans, span, type Paint, type Span } from "./paint.ts";
 
 const GAP = 3;
-/** Below this the last words are fewer. */
+/** Below this the last words are shorter. */
 const WIDE_FROM = 60;
 const QUIT: KeyHelp = { keys: "q", does: "quit" };
 
@@ -12,7 +12,7 @@ interface FootKey extends KeyHelp {
   readonly column: number;
 }
 
-/** What does not fit whole is left to the list of all keys. */
+/** Keys that do not fit are left to the list of all keys. */
 function layOut(keys: readonly KeyHelp[], columns: number): FootKey[] {
   const ends = [{ keys: "?", does: columns < WIDE_FROM ? "keys" : "all keys" }, QUIT];
   const endColumns = ends.reduce((sum, key) => sum + widthOf(key) + GAP - 1, -1);
@@ -44,7 +44,7 @@ export function renderFoot(keys: readonly KeyHelp[], columns: number, paint: Pai
   return renderSpans(spans, columns);
 }
 
-/** The key one points at: one of several by its own sign, the first one by the words. */
+/** The key at a column: one of several by its own character, the first one by the words. */
 export function findFootKey(keys: readonly KeyHelp[], columns: number, column: number): Key | null {
   const found = layOut(keys, columns).find(
     (key) => column >= key.column && column < key.column + widthOf(key),

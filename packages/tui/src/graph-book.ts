@@ -1,6 +1,6 @@
 /**
- * The summary graphs of the conversations that were looked at last, without texts. Reading one of thousands of summaries takes longer than a
- * key may take, so it is read ahead while a conversation is on the screen, and read again only when its summaries have changed.
+ * A cache of the summary graphs of recently viewed conversations, without texts. Loading thousands of summaries takes longer than a key may
+ * take, so a graph is loaded in advance while a conversation is on the screen, and reloaded only when its summaries have changed.
  */
 import type { HeadedConversation, Engine, Scope } from "@lossless/core";
 import { buildNodes, type GraphNode } from "./graph-lines.ts";
@@ -19,13 +19,13 @@ export class GraphBook {
     this.#scope = scope;
   }
 
-  /** The graph as it is now. */
+  /** The current graph. */
   async read(conversationId: number): Promise<Nodes> {
     const row = await this.#engine.readConversation({ ...this.#scope, conversationId });
     return row === null ? new Map() : this.#readAt(row);
   }
 
-  /** Reads it for later; what fails is told when it is asked for. */
+  /** Loads it in advance; a failure is reported when it is read. */
   prepare(row: HeadedConversation): void {
     if (row.summaries > 0) this.#readAt(row).catch(() => undefined);
   }
@@ -43,7 +43,7 @@ export class GraphBook {
     return nodes;
   }
 
-  /** After a change that no version tells of, such as a text that gave way to another. */
+  /** For a change that no version shows, such as a replaced text. */
   forget(): void {
     this.#kept.clear();
   }

@@ -1,4 +1,4 @@
-/** The summary graph as lines that open and close: summaries above their sources, leaves above their messages. Pure. */
+/** The summary graph as lines that expand and collapse: summaries above their sources, leaves above their messages. Pure. */
 import type { SummaryGraph, SummaryOutline } from "@lossless/core";
 import { drawTree } from "@lossless/core/doors";
 
@@ -41,7 +41,7 @@ export function buildNodes({ nodes, edges }: SummaryGraph): Map<string, GraphNod
 export interface GraphView {
   readonly nodes: ReadonlyMap<string, GraphNode>;
   readonly open: ReadonlySet<string>;
-  /** Messages of the leaves that have been opened. */
+  /** Messages of the expanded leaves. */
   readonly messages: ReadonlyMap<string, readonly number[]>;
   readonly withRetired: boolean;
 }
@@ -64,12 +64,12 @@ export function drawGraph({ nodes, open, messages, withRetired }: GraphView): Gr
   });
 }
 
-/** Everything above a summary, so that opening it all makes it seen. */
+/** Everything above a summary; expanding all of it makes the summary visible. */
 export function listAbove(nodes: ReadonlyMap<string, GraphNode>, summaryId: string): string[] {
   const above: string[] = [];
   const seen = new Set<string>([summaryId]);
   for (let next = nodes.get(summaryId); next !== undefined;) {
-    // The fold before stand-ins: that is where it is looked for.
+    // The fold before reserve summaries: that is where users look for it.
     const ids: string[] = next.derivedIds.filter((id) => !seen.has(id));
     const id: string | undefined = ids.find((some) => nodes.get(some)?.state === "cover") ?? ids[0];
     if (id === undefined) return above;

@@ -1,4 +1,4 @@
-/** How each conversation is: what it owes, what failed, which of its summaries are damaged. Read for what is on the screen only. */
+/** The health of each conversation: what it owes, what failed, which of its summaries are damaged. Loaded only for what is on the screen. */
 import type { HeadedConversation, Debt, Engine } from "@lossless/core";
 import { findDamage } from "@lossless/core/repair";
 import { formatCount } from "@lossless/core/doors";
@@ -13,7 +13,7 @@ const KEPT = 1_000;
 
 export class HealthBook {
   readonly #engine: Engine;
-  /** Damaged summaries of a conversation at a version of its fold. */
+  /** Damaged summaries of a conversation at a version of its summaries. */
   readonly #damaged = new Map<number, { readonly version: string; readonly count: number }>();
   #debts: ReadonlyMap<number, Debt> = new Map();
 
@@ -25,14 +25,14 @@ export class HealthBook {
     this.#debts = new Map((await this.#engine.listDebts()).map((debt) => [debt.conversationId, debt]));
   }
 
-  /** Null while nobody has looked. */
+  /** Null until it is loaded. */
   get(row: HeadedConversation): Health | null {
     const known = this.#damaged.get(row.conversationId);
     if (known === undefined) return null;
     return describeHealth(this.#debts.get(row.conversationId) ?? null, known.count);
   }
 
-  /** Looks at those that have changed since. */
+  /** Checks those that have changed since. */
   async read(rows: readonly HeadedConversation[], isWanted: () => boolean): Promise<void> {
     for (const row of rows) {
       if (!isWanted()) return;

@@ -1,3 +1,3 @@
-/** The terminal UI: what it needs before it starts, and running it. */
+/** The terminal UI: its requirements, and running it. */
 export { requireTerminal, runTui } from "./run-tui.ts";
 export { findSessionFolders, requireFolder } from "./transcripts.ts";

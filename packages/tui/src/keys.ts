@@ -1,20 +1,20 @@
 /**
- * From what a terminal sends to a key with a name: `j`, `R`, `up`, `pageDown`, `enter`, `ctrl+c`. Knows the old encodings and the newer
- * ones that some terminals switch to; nothing else of the program reads escape sequences.
+ * Parses terminal input into named keys: `j`, `R`, `up`, `pageDown`, `enter`, `ctrl+c`. Knows the old encodings and the newer ones that some
+ * terminals switch to; no other code reads escape sequences.
  */
 import { decodeKittyPrintable, isKeyRelease, parseKey } from "@earendil-works/pi-tui";
 
 export interface Key {
   readonly name: string;
-  /** What it writes into a line of input; null for a key that writes nothing. */
+  /** The text that it types; null for a key that types nothing. */
   readonly text: string | null;
 }
 
-/** Terminals put these around what is pasted. */
+/** Terminals put these around pasted text. */
 const PASTE_BEGIN = "\u001B[200~";
 const PASTE_END = "\u001B[201~";
 
-/** Null for what is no key: a release, an answer of the terminal. */
+/** Null for input that is not a key: a release, a response of the terminal. */
 export function readKey(data: string): Key | null {
   if (data.startsWith(PASTE_BEGIN) && data.endsWith(PASTE_END)) {
     const pasted = data.slice(PASTE_BEGIN.length, -PASTE_END.length);
@@ -22,7 +22,7 @@ export function readKey(data: string): Key | null {
   }
   if (isKeyRelease(data)) return null;
   const name = OTHER_NAMES[data] ?? parseKey(data);
-  // Some terminals say which key was pressed with Shift, and not what that writes.
+  // Some terminals report the key pressed with Shift, and not the character it types.
   const letter = name === undefined ? undefined : /^shift\+([a-z])$/.exec(name)?.[1]?.toUpperCase();
   const printable = letter ?? decodeKittyPrintable(data) ?? (isPrintable(data) ? data : null);
   if (printable !== null) return { name: printable === " " ? "space" : printable, text: printable };
@@ -39,7 +39,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 
 const isPrintable = (data: string): boolean => data !== "" && !/\p{Cc}/u.test(data);
 
-/** A key as the help writes it, and what it does. */
+/** A key in the notation of the help, and what it does. */
 export interface KeyHelp {
   readonly keys: string;
   readonly does: string;
@@ -57,26 +57,26 @@ const HELP_NAMES: Readonly<Record<string, string>> = {
   "→": "right",
 };
 
-/** The key that the help writes so. */
+/** The key for a notation of the help. */
 export const readHelpKey = (sign: string): Key => ({
   name: HELP_NAMES[sign] ?? sign,
   text: sign in HELP_NAMES ? null : sign,
 });
 
-/** A move by any number of rows, as a key. */
+/** A move by a number of rows, as a key. */
 export const moveKey = (rows: number): Key => ({ name: `rows:${rows}`, text: null });
 const MOVE_NAME = /^rows:(-?\d+)$/;
-/** Rows that one step of the wheel moves. */
+/** Rows per step of the wheel. */
 export const WHEEL_ROWS = 3;
 
-/** What moves in every list and text. */
+/** Keys that move in every list and text. */
 export const MOVE_KEYS: readonly KeyHelp[] = [
   { keys: "↑ ↓ k j", does: "up, down" },
   { keys: "PgUp PgDn", does: "a page" },
   { keys: "g G", does: "first, last" },
 ];
 
-/** What works everywhere. */
+/** Global keys. */
 export const COMMON_KEYS: readonly KeyHelp[] = [
   { keys: "Enter → l", does: "open" },
   { keys: "Esc ← h", does: "back" },
@@ -97,7 +97,7 @@ export type Move =
   | { readonly kind: "first" }
   | { readonly kind: "last" };
 
-/** How a key moves in a list of which so many rows are seen; null when it does not. */
+/** The move of a key in a list with this many visible rows; null for other keys. */
 export function readMove(name: string, pageRows: number): Move | null {
   if (UP.has(name)) return { kind: "by", rows: -1 };
   if (DOWN.has(name)) return { kind: "by", rows: 1 };

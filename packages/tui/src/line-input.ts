@@ -1,4 +1,4 @@
-/** A line of typed text and the place of its cursor. Pure: each key gives the next state. */
+/** A line of typed text and its cursor. Pure: each key gives the next state. */
 import type { Key } from "./keys.ts";
 
 export interface LineInput {
@@ -9,7 +9,7 @@ export interface LineInput {
 
 export const startInput = (text = ""): LineInput => ({ text, cursor: text.length });
 
-/** The state after a key; null when the key does nothing to a line. */
+/** The state after a key; null when the key has no effect on a line. */
 export function typeKey({ text, cursor }: LineInput, key: Key): LineInput | null {
   const [before, behind] = [text.slice(0, cursor), text.slice(cursor)];
   const keep = (left: string, right: string): LineInput => ({ text: left + right, cursor: left.length });
@@ -43,7 +43,7 @@ export function typeKey({ text, cursor }: LineInput, key: Key): LineInput | null
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 function dropLast(text: string): string {
-  // The last few units hold the last character, whatever it is made of.
+  // The last few units contain the last character, however it is composed.
   const tail = text.slice(-32);
   const last = [...segmenter.segment(tail)].at(-1)?.segment ?? "";
   return text.slice(0, text.length - last.length);

@@ -1,4 +1,4 @@
-/** Where one is in a list: which row is chosen, which is the first on the screen. Pure; every list of the terminal UI moves by it. */
+/** The position in a list: the chosen row, and the first visible one. Pure; every list of the terminal UI uses it. */
 import type { Move } from "./keys.ts";
 import type { ListArea } from "./mouse.ts";
 
@@ -9,13 +9,13 @@ export interface ListCursor {
 
 export const LIST_START: ListCursor = { selected: 0, top: 0 };
 
-/** Moved, and kept inside the list and the screen. */
+/** Moves the cursor, and keeps it inside the list and the screen. */
 export function moveInList(cursor: ListCursor, move: Move, count: number, rows: number): ListCursor {
   const wanted = move.kind === "first" ? 0 : move.kind === "last" ? count - 1 : cursor.selected + move.rows;
   return keepInList({ ...cursor, selected: wanted }, count, rows);
 }
 
-/** The chosen row exists and is on the screen; the screen is as full as it can be. */
+/** Keeps the chosen row in the list and on the screen, and the screen as full as possible. */
 export function keepInList({ selected, top }: ListCursor, count: number, rows: number): ListCursor {
   const chosen = Math.max(0, Math.min(selected, count - 1));
   const height = Math.max(1, rows);
@@ -24,7 +24,7 @@ export function keepInList({ selected, top }: ListCursor, count: number, rows: n
   return { selected: chosen, top: Math.max(least, Math.min(top, most)) };
 }
 
-/** Where the rows are in a pane that has so many lines above them, and where one is among them. */
+/** Where the rows are in a pane with this many lines above them, and the position among them. */
 export function placeList(
   { selected, top }: ListCursor,
   count: number,

@@ -1,4 +1,4 @@
-/** Following along while agents write: looks every second whether the archive has changed, and has the screen read again if so. */
+/** Live updates while agents write: checks every second whether the archive has changed, and reloads the screen if so. */
 import type { App } from "./app.ts";
 
 const POLL_MS = 1_000;
@@ -24,7 +24,7 @@ export function follow(app: App, pollMs = POLL_MS): Disposable {
   };
 }
 
-/** Null while it cannot be read: another program may be holding it. */
+/** Null while it cannot be read: another program may hold a lock. */
 async function readState({ archive }: App): Promise<string | null> {
   try {
     const { conversations, messages, revisions, summaries, tokens, lastStoredAt } =

@@ -1,4 +1,4 @@
-/** Tables of Markdown: a line of heads, a line of dashes, and rows as long as lines have bars. Pure. */
+/** Markdown tables: a header line, a line of dashes, and rows while lines have bars. Pure. */
 import type { Align } from "./table-layout.ts";
 
 const BAR = /(?<!\\)\|/;
@@ -6,13 +6,13 @@ const DASHES = /^:?-+:?$/;
 
 export interface FoundTable {
   readonly aligns: readonly Align[];
-  /** The heads, then the rows; each has as many cells as there are heads. */
+  /** The header, then the rows; each has as many cells as the header. */
   readonly rows: readonly (readonly string[])[];
-  /** Lines it takes. */
+  /** Number of lines it takes. */
   readonly lines: number;
 }
 
-/** The table that begins at a line; null where none does. Longer lines than `maxChars` are data. */
+/** The table that begins at a line, or null. Lines longer than `maxChars` are data. */
 export function findTable(lines: readonly string[], at: number, maxChars: number): FoundTable | null {
   const isRow = (line: string | undefined): line is string =>
     line !== undefined && line.length <= maxChars && BAR.test(line);
@@ -41,7 +41,7 @@ function splitCells(line: string): string[] {
   return cells;
 }
 
-/** Nothing is dropped: what is too much stands in the last cell. */
+/** Nothing is dropped: extra cells go into the last one. */
 function fillCells(cells: readonly string[], count: number): string[] {
   const kept = Array.from({ length: count }, (_, at) => cells[at] ?? "");
   if (cells.length > count) kept[count - 1] = cells.slice(count - 1).join(" | ");

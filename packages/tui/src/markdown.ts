@@ -1,9 +1,9 @@
 /**
- * Stored text that is Markdown as lines with styles: headings, lists, quotes, code, tables, emphasis, links. Goes line by line, so that a broken or
- * huge text costs no more than its length, and drops nothing but the signs it shows as a style. Pure.
+ * Renders stored Markdown as styled lines: headings, lists, quotes, code, tables, emphasis, links. Works line by line, so that a broken or huge
+ * text costs no more than its length, and drops only the characters it shows as a style. Pure.
  *
- * Invariant: the text was made printable first, so styles are the only escape sequences. Without colour all but tables is shown as it was
- * written: there the signs are all that marks a heading or a word.
+ * Invariant: the text was made printable first, so styles are the only escape sequences. Without colour everything but tables is shown as
+ * written: then those characters are the only marks of a heading or a word.
  */
 import { displayWidth, makePrintable } from "@lossless/core/doors";
 import { findTable, type FoundTable } from "./markdown-table.ts";
@@ -18,7 +18,7 @@ const HEADING = /^(#{1,6})\s+(.*?)\s*#*$/;
 const RULE = /^\s*(?:-\s*){3,}$|^\s*(?:\*\s*){3,}$|^\s*(?:_\s*){3,}$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(?:\[([ xX])\]\s+)?(?=\S)/;
 const QUOTE = /^\s*>\s?/;
-/** Code; strong; emphasis with either sign; a link. Each alternative stops at its own sign, so no text takes long. */
+/** Code; strong; emphasis with either character; a link. Each alternative stops at its own character, so no text takes long. */
 const INLINE =
   /`([^`]+)`|\*\*([^\s*](?:[^*]*[^\s*])?)\*\*|(?<![\w*])\*([^\s*](?:[^*]*[^\s*])?)\*(?![\w*])|(?<![\w_])_([^\s_](?:[^_]*[^\s_])?)_(?![\w_])|\[([^[\]]+)\]\(([^()\s]+)\)/g;
 
@@ -47,7 +47,7 @@ interface Fence {
   readonly isDiff: boolean;
 }
 
-/** A line inside a fence or outside, or the fence itself. */
+/** Renders a line inside or outside a fence, or the fence itself. */
 function renderLine(line: string, sign: string, fence: Fence | null, paint: Paint): TextLine {
   if (fence !== null && (sign === "" || !sign.startsWith(fence.sign)))
     return renderCode(line, fence.isDiff, paint);
@@ -70,7 +70,7 @@ function renderTable({ rows, aligns }: FoundTable, paint: Paint): TextLine[] {
   return head === undefined ? [] : [head, rule, ...body];
 }
 
-/** The cells of a row as one line: what is sought is found in it, and where it is wrapped its cells are told apart again. */
+/** The cells of a row as one line: searches match in it, and wrapping separates its cells again. */
 function joinCells(cells: readonly TextLine[], row: Pick<TableRow, "table" | "at">): TextLine {
   const places: { start: number; end: number }[] = [];
   const ranges: StyledRange[] = [];
@@ -116,7 +116,7 @@ function renderProse(line: string, paint: Paint): TextLine {
   return lead(mark, renderInline(line.slice(whole.length), paint), paint.name);
 }
 
-/** A line behind a mark; what does not fit goes on below its text. */
+/** A line after a list mark; what does not fit is indented below its text. */
 function lead(mark: string, { text, style, ranges = [] }: TextLine, markStyle: Style): TextLine {
   const moved = ranges.map((range) => ({
     ...range,

@@ -1,4 +1,4 @@
-/** A message as text for a pane: every part of it, in order, with what it is. */
+/** A message as text for a pane: all its parts in order, with their types. */
 import { formatMessageId } from "@lossless/core";
 import type { Engine, MessageBody, MessageView, Scope } from "@lossless/core";
 import { describePart, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
@@ -10,7 +10,7 @@ import { toTextLines, type TextLine } from "./wrapped-text.ts";
 
 export type Message = MessageBody & { readonly view: MessageView };
 
-/** More of one part than this is for `lcm messages show`. */
+/** `lcm messages show` prints longer parts. */
 const MAX_PART_CHARS = 1_000_000;
 
 export function renderMessageText({ row, view, bytes, parts }: Message, paint: Paint): TextLine[] {
@@ -46,14 +46,14 @@ function renderDiffLine({ kind, text }: DiffLine, paint: Paint): TextLine {
 
 type Part = Pick<MessageView["parts"][number], "type" | "isError">;
 
-/** What a part is, as a colour: calls as tools, failures, and what the model thought in the background. */
+/** The colour of a part: calls as tools, failures, and the model's reasoning in the background. */
 export function stylePart({ type, isError }: Part, paint: Paint): Style {
   if (isError === true) return paint.bad;
   if (type === "tool_call") return paint.role("tool");
   return type === "tool_result" ? paint.good : paint.faint;
 }
 
-/** What people and models write is Markdown; what tools take and give is shown as it is. */
+/** Text of people and models is Markdown; input and output of tools is shown unchanged. */
 function renderPart(part: Part, text: string, paint: Paint): TextLine[] {
   if (part.type === "text") return toMarkdownLines(text, paint);
   if (part.isError === true) return toTextLines(text, paint.bad);
@@ -90,7 +90,7 @@ export function describeMessage({ row }: Pick<Message, "row">, timezone: string)
   return facts.join(" · ");
 }
 
-/** The newest version of a message. A message that cannot be read is no reason to show nothing. */
+/** The newest version of a message. An unreadable message must not prevent showing the rest. */
 export async function readMessageText(
   engine: Engine,
   scope: Scope,

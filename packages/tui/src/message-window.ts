@@ -1,6 +1,6 @@
 /**
- * The messages of a conversation as a window that moves: a bounded number of rows around the chosen one, read by key as one scrolls. A
- * conversation of a hundred thousand messages takes no more memory than one of a thousand, and no jump reads what lies between.
+ * The messages of a conversation as a sliding window: a bounded number of rows around the chosen one, loaded by key while scrolling. A
+ * conversation of a hundred thousand messages takes no more memory than one of a thousand, and a jump does not load what is in between.
  *
  * Invariant: `rows` is a gapless run of what is listed of the conversation, in the order of positions, each message once, at its first version.
  */
@@ -10,9 +10,9 @@ import type { Move } from "./keys.ts";
 import { keepInList, LIST_START, type ListCursor } from "./list-cursor.ts";
 
 export const PAGE = 150;
-/** Rows that are kept at most. */
+/** The maximum number of rows kept. */
 export const KEPT = 1_000;
-/** Nearer to an edge than this, more is read. */
+/** Nearer to an edge than this, more is loaded. */
 const MARGIN = 60;
 
 /** Lines of the host that are not part of the conversation. */
@@ -88,8 +88,8 @@ export class MessageWindow {
   }
 
   /**
-   * The first message at or after an instant: halves the positions between the ends until a page holds the rest. Messages are in the order
-   * of time but for late ones.
+   * Opens at the first message at or after a time: binary search over the positions until a page holds the rest. Messages are in order of time
+   * except for late ones.
    */
   async openTime(at: number, screenRows: number): Promise<void> {
     const [first] = (await this.#readRows("oldest", null, 1)).items;
@@ -126,8 +126,8 @@ export class MessageWindow {
   }
 
   /**
-   * Reads everything again, because agents write: new rows at the end, which are followed when the newest was chosen, late rows in the
-   * middle, and new versions of what is there. What one reads stays where it is on the screen.
+   * Reloads everything, because agents write: new rows at the end, which are followed when the newest was chosen, late rows in the middle, and
+   * new versions of existing rows. The text being read stays in place on the screen.
    */
   async reload(screenRows: number): Promise<void> {
     const row = this.selected;
@@ -146,7 +146,7 @@ export class MessageWindow {
     this.cursor = keepInList({ ...this.cursor, selected }, this.rows.length, screenRows);
   }
 
-  /** Returns how many rows were added in front. */
+  /** Returns how many rows were added at the front. */
   async #readOlder(): Promise<number> {
     const first = this.rows[0];
     const page = await this.#readPage("newest", first === undefined ? null : toCursor(first));

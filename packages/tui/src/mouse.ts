@@ -1,10 +1,10 @@
 /**
- * The mouse as the terminal reports it, and what pointing at a place of a screen means: keys, so that a screen knows nothing of a mouse. Only
- * presses and the wheel are asked for; with Shift held the terminal keeps the mouse for itself, to select text. Pure.
+ * Parses mouse reports of the terminal and translates them to keys, so that screens do not handle the mouse. Only presses and the wheel are
+ * requested; with Shift held the terminal keeps the mouse for itself, to select text. Pure.
  */
 import { moveKey, type Key } from "./keys.ts";
 
-/** Presses and the wheel, with places of any size. */
+/** Presses and the wheel, with coordinates of any size. */
 export const MOUSE_ON = "\u001B[?1000h\u001B[?1006h";
 export const MOUSE_OFF = "\u001B[?1006l\u001B[?1000l";
 
@@ -21,12 +21,12 @@ export interface ListArea {
   readonly columns: number;
   readonly rows: number;
   readonly firstRow: number;
-  /** Rows that are shown, and which of them is chosen. */
+  /** Visible rows, and which of them is chosen. */
   readonly shown: number;
   readonly chosen: number;
-  /** Which of how many is chosen, such as 12/162; null in an empty list. */
+  /** The chosen row and the total, such as 12/162; null in an empty list. */
   readonly position?: string | null;
-  /** What a click on the chosen row presses, where it is not Enter. */
+  /** The key for a click on the chosen row, if it is not Enter. */
   readonly openKey?: string;
 }
 
@@ -36,7 +36,7 @@ const KINDS: Readonly<Record<number, MousePoint["kind"]>> = { 0: "press", 64: "w
 
 export const isMouse = (data: string): boolean => REPORT.test(data);
 
-/** Null for what means nothing here: other buttons, a release. */
+/** Null for other reports: other buttons, a release. */
 export function readMouse(data: string): MousePoint | null {
   const [, button, column, row, end] = REPORT.exec(data) ?? [];
   const kind = KINDS[Number(button) & ~MODIFIERS];
@@ -44,7 +44,7 @@ export function readMouse(data: string): MousePoint | null {
   return { kind, column: Number(column) - 1, row: Number(row) - 1 };
 }
 
-/** The key that pointing at a place means; rows are those of the screen. Null: nothing is there. */
+/** The key for a click at a place; rows are those of the screen. Null: nothing is there. */
 export function pointAt({ kind, column, row }: MousePoint, area: ListArea | null): Key | null {
   const isInList = area !== null && column < area.columns && row < area.rows;
   if (kind !== "press") {
@@ -55,7 +55,7 @@ export function pointAt({ kind, column, row }: MousePoint, area: ListArea | null
   if (!isInList) return null;
   const pointed = row - area.firstRow;
   if (pointed < 0 || pointed >= area.shown) return null;
-  // What is chosen already is opened.
+  // A click on the chosen row opens it.
   return pointed === area.chosen
     ? { name: area.openKey ?? "enter", text: null }
     : moveKey(pointed - area.chosen);

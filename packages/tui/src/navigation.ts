@@ -1,4 +1,4 @@
-/** Ways between screens: the one place that knows them all. */
+/** Navigation between screens: the one place that knows them all. */
 import { formatMessageId } from "@lossless/core";
 import type { Desk, Navigator, Screen } from "./screen.ts";
 import { ContextScreen } from "./screens/context.ts";

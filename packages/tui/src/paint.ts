@@ -1,6 +1,6 @@
 /**
- * Colours by meaning, and lines of exactly so many columns. Text is cut before it is coloured, so that no line is ever wider than the
- * terminal. Without colour nothing is lost: what is chosen is marked by a sign as well.
+ * Colours by meaning, and lines of a given width. Text is cut before it is coloured, so that no line is ever wider than the terminal. Without
+ * colour nothing is lost: the chosen row also has a marker character.
  */
 import { stripVTControlCharacters, styleText } from "node:util";
 import { displayWidth, toOneLine, truncateToWidth } from "@lossless/core/doors";
@@ -63,10 +63,10 @@ export interface Span {
 
 export const span = (text: string, style?: Style): Span => (style === undefined ? { text } : { text, style });
 
-/** Stored text as a piece of a line. */
+/** Stored text as a span. */
 export const storedSpan = (text: string, style?: Style): Span => span(toOneLine(text), style);
 
-/** Pieces one after the other, cut where the columns end. */
+/** Spans one after the other, cut at the width. */
 export function renderSpans(spans: readonly Span[], columns: number): string {
   let left = columns;
   let line = "";
@@ -81,24 +81,24 @@ export function renderSpans(spans: readonly Span[], columns: number): string {
   return line;
 }
 
-/** Filled with spaces up to the columns; for lines that are marked as a whole, and for what stands left of something. */
+/** Padded with spaces to the width; for lines that are marked as a whole, and for text to the left of something. */
 export function padLine(line: string, columns: number): string {
   return line + " ".repeat(Math.max(0, columns - displayWidth(line)));
 }
 
-/** No wider than the terminal, whatever it is made of. Lines are made to fit; this is for terminals too small for that. */
+/** Cuts a line to the terminal's width, whatever it contains. Lines are built to fit; this is for terminals too small for that. */
 export function clipLine(line: string, columns: number): string {
   return displayWidth(line) <= columns ? line : truncateToWidth(stripVTControlCharacters(line), columns);
 }
 
-/** A cell of a table: exactly so many columns. */
+/** A cell of a table, of exactly this width. */
 export function cell(text: string, columns: number, options: { right?: boolean; style?: Style } = {}): Span {
   const cut = columns <= 0 ? "" : truncateToWidth(text, columns);
   const padding = " ".repeat(Math.max(0, columns - displayWidth(cut)));
   return span(options.right === true ? padding + cut : cut + padding, options.style);
 }
 
-/** A row of a list; the chosen one carries a sign and is marked as a whole. */
+/** A row of a list; the chosen one has a marker and is marked as a whole. */
 export function renderRow(
   spans: readonly Span[],
   { columns, isSelected, paint }: { columns: number; isSelected: boolean; paint: Paint },

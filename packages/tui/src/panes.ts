@@ -1,4 +1,4 @@
-/** A list and what is chosen in it: side by side where the terminal is wide, one above the other where it is not. Pure. */
+/** A list and its detail: side by side on a wide terminal, one above the other on a narrow one. Pure. */
 import { toOneLine } from "@lossless/core/doors";
 import { padLine, renderSpans, span, type Paint } from "./paint.ts";
 import type { Size } from "./screen.ts";
@@ -29,7 +29,7 @@ export function splitPanes({ columns, rows }: Size, wideColumns = WIDE_COLUMNS):
   };
 }
 
-/** Both panes as lines; the title stands above the detail. */
+/** Both panes as lines; the title is above the detail. */
 export function joinPanes(
   { list, detail, isSideBySide }: Panes,
   content: { readonly list: readonly string[]; readonly title: string; readonly detail: readonly string[] },

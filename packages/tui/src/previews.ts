@@ -7,17 +7,17 @@ import { storedSpan, type Paint, type Span } from "./paint.ts";
 
 const EMPTY = { text: "", head: "", part: null };
 const KEPT = 2_000;
-/** More than a screen shows. Between two batches keys pressed meanwhile get their turn. */
+/** More than a screen shows. Keys pressed meanwhile are handled between two batches. */
 const AT_ONCE = 64;
 
 export interface Preview {
   readonly text: string;
-  /** What the message begins with, where that is not text: a call, a result, reasoning. */
+  /** The beginning of a message that does not start with text: a call, a result, reasoning. */
   readonly head: string;
   readonly part: Message["view"]["parts"][number] | null;
 }
 
-/** A preview as pieces of a row: what it begins with has the colour of what it is. */
+/** A preview as spans of a row: its head has the colour of its type. */
 export function renderPreview(preview: Preview | null, isFaint: boolean, paint: Paint): Span[] {
   if (preview === null) return [storedSpan("…")];
   const { text, head, part } = preview;

@@ -1,6 +1,6 @@
 /**
- * Writing summaries anew, one after the other: plan, call, look, accept or skip. The state of such a run and what its answers change, without
- * screens and keys. A text is put in place only as it was looked at: accepting never calls a model again.
+ * Regenerates summaries one after the other: plan, call, review, accept or skip. Holds the state of such a run, without screens and keys.
+ * Exactly the reviewed text is stored: accepting never calls a model again.
  */
 import type { RewriteResult } from "@lossless/core";
 import { estimateCost, planRewrite } from "@lossless/core/repair";
@@ -9,7 +9,7 @@ import type { TuiArchive } from "./screen.ts";
 
 export interface RewriteChoice {
   readonly conversationId: number;
-  /** Null: every damaged one. */
+  /** Null: all damaged ones. */
   readonly summaryId: string | null;
   readonly isSubtree: boolean;
   readonly isExtractive: boolean;
@@ -31,7 +31,7 @@ export class RewriteSeries {
   targets: readonly RewriteTarget[] = [];
   outcomes: RewriteDecision[] = [];
   stage: Stage = { kind: "preview" };
-  /** From now on everything is accepted. */
+  /** Accepts everything from now on. */
   isAuto = false;
 
   constructor(archive: TuiArchive, choice: RewriteChoice, onChange: () => void) {
@@ -44,7 +44,7 @@ export class RewriteSeries {
     return this.choice.summaryId === null;
   }
 
-  /** The one that is being written or looked at. */
+  /** The one that is being written or reviewed. */
   get target(): RewriteTarget | undefined {
     return this.targets[this.outcomes.length];
   }
@@ -76,7 +76,7 @@ export class RewriteSeries {
     this.choice = choice;
   }
 
-  /** Writes the next text, and goes on by itself while nothing has to be looked at. */
+  /** Writes the next text, and continues by itself while no review is needed. */
   async goOn(): Promise<void> {
     for (let target = this.target; target !== undefined; target = this.target) {
       if (this.#stop.signal.aborted) return;
@@ -102,7 +102,7 @@ export class RewriteSeries {
     );
   }
 
-  /** Puts the text that is looked at in place. */
+  /** Stores the reviewed text. */
   async accept(): Promise<void> {
     if (this.stage.kind !== "review") return;
     const { oldId, after, sourceKeys } = this.stage.answer;
@@ -123,7 +123,7 @@ export class RewriteSeries {
     if (this.stage.kind === "review") this.outcomes.push("skipped");
   }
 
-  /** Ends the run; what was accepted stays. */
+  /** Ends the run; accepted texts stay. */
   stop(reason: string): void {
     this.#stop.abort();
     if (this.stage.kind !== "done") this.#enter({ kind: "done", reason });

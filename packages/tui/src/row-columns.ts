@@ -1,11 +1,11 @@
 /**
- * The first columns of a row that tells when somebody said something. The day is written where it changes, on the first row seen and on the
- * chosen one; a narrow list has the time alone, and a short word for the role. Pure.
+ * The first columns of a message row: time and role. The day is shown where it changes, on the first visible row and on the chosen one; a narrow
+ * list has only the time, and a short word for the role. Pure.
  */
 import { formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { cell, span, type Paint, type Span } from "./paint.ts";
 
-/** Below this a row has no room for the year, and below the other one no room for the day. */
+/** Below this a row has no room for the year, and below the other no room for the day. */
 const YEAR_FROM = 72;
 const DAY_FROM = 56;
 const DAY_CHARS = "2026-02-14 ".length;
@@ -15,7 +15,7 @@ const SHORT_WORDS: Readonly<Record<string, string>> = { assistant: "asst", syste
 
 export interface RowFacts {
   readonly at: number | null;
-  /** The time of the row above; null where the day must be written. */
+  /** The time of the row above; null where the day must be shown. */
   readonly above: number | null;
   readonly who: string;
   readonly tokens?: number;

@@ -1,5 +1,5 @@
 /**
- * Runs the terminal UI on an open archive until one quits. Whatever ends it, the terminal is given back first: quitting, Ctrl-C, a signal, an
+ * Runs the terminal UI on an open archive until the user quits. Whatever ends it, the terminal is restored first: quitting, Ctrl-C, a signal, an
  * exception anywhere in the program.
  */
 import { styleText } from "node:util";
@@ -16,7 +16,7 @@ import { TerminalUi } from "./terminal-ui.ts";
 
 export interface TuiOptions {
   readonly archive: TuiArchive;
-  /** Opened at once, if one was named. */
+  /** Opened at once, if named. */
   readonly conversation: HeadedConversation | null;
   /** Whether the transcripts are opened at once. */
   readonly withTranscripts: boolean;
@@ -24,7 +24,7 @@ export interface TuiOptions {
   readonly mouse: boolean;
 }
 
-/** What a process that a signal ended answers to a shell. */
+/** Exit codes of a process that a signal ended. */
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 export function requireTerminal(): void {
@@ -60,21 +60,21 @@ export async function runTui({ archive, conversation, withTranscripts, mouse }: 
   }
 }
 
-/** The first context takes many times as long as later ones; it is made once while people still read the list. */
+/** The first context takes many times as long as later ones; one is built while the user still reads the list. */
 async function warmUp({ engine, scope }: TuiArchive): Promise<void> {
   try {
     const [row] = (await engine.listConversations({ ...scope, limit: 1 })).items;
     if (row === undefined) return;
     await engine.assemble({ ...scope, conversationId: row.conversationId, budgetTokens: DEFAULT_BUDGET });
   } catch {
-    // Whoever opens the context is told what is wrong with it.
+    // Opening the context reports the error.
   }
 }
 
-/** Follows NO_COLOR and FORCE_COLOR, as every command does. */
+/** Follows NO_COLOR and FORCE_COLOR, like every command. */
 const isColoured = (): boolean => styleText("bold", "x", { stream: process.stdout }) !== "x";
 
-/** Ends the program cleanly at signals and exceptions; returns what gives the terminal back and lets go. */
+/** Ends the program cleanly on signals and exceptions; returns a function that restores the terminal and removes the handlers. */
 function guardTerminal(ui: TerminalUi, app: App): () => void {
   const onSignal = (name: NodeJS.Signals): void => {
     process.exitCode = SIGNALS[name as keyof typeof SIGNALS];

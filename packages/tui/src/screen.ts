@@ -1,6 +1,6 @@
 /**
- * What a screen of the terminal UI is, and what it may use. A screen keeps its own state, draws itself as lines, and answers keys. It knows
- * nothing of the terminal; `app.ts` stacks screens, `terminal-ui.ts` puts them on a real one.
+ * The interface of a screen of the terminal UI, and what it may use. A screen keeps its own state, renders itself as lines, and handles keys. It
+ * does not depend on the terminal; `app.ts` stacks screens, `terminal-ui.ts` draws them on a real one.
  */
 import type { HeadedConversation, Engine, Scope, Settings } from "@lossless/core";
 import type { DoctorResult } from "@lossless/core/repair";
@@ -18,37 +18,37 @@ export interface Size {
 export interface Screen {
   /** A word for the line at the top. */
   readonly name: string;
-  /** Which of how many is chosen, such as 12/162, where the list holds only some of them; else its area says it. */
+  /** The chosen row and the total, such as 12/162, if the list has only some of them; otherwise its area has it. */
   readonly position?: string | null;
   /** Where its list is, so that the mouse can choose a row. */
   readonly area?: ListArea | null;
-  /** What its own keys do, the most useful first. */
+  /** Its own keys, the most useful first. */
   readonly keys: readonly KeyHelp[];
-  /** The conversation it is about, if it is about one. */
+  /** Its conversation, if it has one. */
   readonly conversation?: HeadedConversation;
-  /** Reads what it shows: when it is opened, comes back into sight, or the archive has changed. */
+  /** Loads its content: when it is opened or shown again, or the archive has changed. */
   load(): Promise<void>;
   /** At most `rows` lines of at most `columns` columns. */
   render(size: Size, paint: Paint): string[];
-  /** False: the key means nothing here, and may mean something everywhere. */
+  /** False: the key has no meaning here, but may be a global one. */
   handle(key: Key): Promise<boolean> | boolean;
-  /** Waits for what is not needed but good to have on the screen, such as first words; what takes longer is drawn later. */
+  /** Waits for optional content, such as first words; what takes longer is drawn later. */
   settle?(): Promise<void>;
-  /** Ends what is under way. */
+  /** Cancels running work. */
   close?(): void;
 }
 
-/** The archive as the terminal UI has it: open for reading; changes open it again, for as long as they take. */
+/** The archive for the terminal UI: open for reading; changes open it again for their duration. */
 export interface TuiArchive {
   readonly engine: Engine;
   readonly scope: Scope;
   readonly settings: Settings;
-  /** The model that writes summaries, as people name it; null: none, the engine writes them itself. */
+  /** The name of the model that writes summaries; null: none, the engine writes them itself. */
   readonly modelName: string | null;
   /** Where agents keep their sessions: transcripts in them can be imported. */
   readonly sessionFolders: readonly string[];
   change<T>(work: (engine: Engine) => Promise<T>): Promise<T>;
-  /** Runs the doctor's checks beside everything else. */
+  /** Runs the doctor's checks in the background. */
   examine(onProgress: (done: number, total: number) => void): Promise<DoctorResult>;
 }
 
@@ -57,26 +57,28 @@ export interface Question {
   readonly text?: string;
   /** Called while the line is typed. */
   readonly onType?: (text: string) => Promise<void> | void;
-  /** Null when it was given up. */
+  /** Null when it was cancelled. */
   readonly onDone: (text: string | null) => Promise<void> | void;
 }
 
-/** Ways to other screens. Screens do not know each other; `navigation.ts` knows them all. Each answers true: the key had a meaning. */
+/**
+ * Navigation to other screens. Screens do not know each other; `navigation.ts` knows them all. Each method returns true: the key was handled.
+ */
 export interface Navigator {
   messages(conversation: HeadedConversation, messageId?: number, sought?: Sought): Promise<boolean>;
-  /** One message, all of it; with what was sought in it, at that place. */
+  /** One complete message; with a search hit, at its place. */
   message(messageId: number, sought?: Sought | null): Promise<boolean>;
   graph(conversation: HeadedConversation, summaryId?: string, sought?: Sought): Promise<boolean>;
   context(conversation: HeadedConversation): Promise<boolean>;
-  /** The context as it was before a summary was made; null: its newest one. */
+  /** The former context of a summary; null: of its newest one. */
   contextBefore(conversation: HeadedConversation, summaryId: string | null): Promise<boolean>;
-  /** What the writer of a summary was given as what comes before; null: of its newest one. */
+  /** The previous context of a summary; null: of its newest one. */
   previousContext(conversation: HeadedConversation, summaryId: string | null): Promise<boolean>;
   files(conversation: HeadedConversation): Promise<boolean>;
   file(fileId: string): Promise<boolean>;
   search(conversation: HeadedConversation | null): Promise<boolean>;
   spend(): Promise<boolean>;
-  /** Transcripts in the folders of sessions. */
+  /** Transcripts in the session folders. */
   transcripts(): Promise<boolean>;
   doctor(): Promise<boolean>;
   rewrite(conversation: HeadedConversation, summaryId: string): Promise<boolean>;
@@ -86,22 +88,22 @@ export interface Navigator {
   help(about: Screen): Promise<boolean>;
 }
 
-/** What a screen may ask of the program around it. */
+/** What a screen may use of the program around it. */
 export interface Desk {
   readonly archive: TuiArchive;
   readonly go: Navigator;
   readonly graphs: GraphBook;
   readonly timezone: string;
   now(): number;
-  /** Rows and columns screens have at the moment. */
+  /** The current rows and columns for screens. */
   readonly size: Size;
   open(screen: Screen): Promise<void>;
-  /** To the screen before. Changed: all of them read again when they are seen. */
+  /** Returns to the previous screen. `hasChanged`: all screens reload when they are shown. */
   back(options?: { readonly hasChanged: boolean }): Promise<void>;
-  /** A line at the bottom until the next key. */
+  /** Shows a line at the bottom until the next key. */
   say(text: string): void;
   ask(question: Question): void;
-  /** Runs something long beside the keys; what fails is said. What it returns is done between keys, and may change screens. */
+  /** Runs a long task in the background; failures are shown. The function it returns runs between keys, and may change screens. */
   run(work: () => Promise<void | (() => Promise<void>)>): void;
   redraw(): void;
 }

@@ -1,15 +1,15 @@
-/** What changed between two texts, the old on the left and the new on the right, for any width. Pure. Signs tell it without colour, too. */
+/** The difference between two texts, the old on the left and the new on the right, for any width. Pure. Markers show it without colour, too. */
 import { type DiffLine, diffLines, makePrintable, wrapToWidth } from "@lossless/core/doors";
 import { padLine, type Paint } from "./paint.ts";
 
 export interface SidePair {
-  /** Null: there is no such line on this side. */
+  /** Null: no such line on this side. */
   readonly left: string | null;
   readonly right: string | null;
   readonly isSame: boolean;
 }
 
-/** Lines that went and lines that came in their place stand beside each other. */
+/** Removed lines and the lines added in their place are side by side. */
 export function pairLines(lines: readonly DiffLine[]): SidePair[] {
   const pairs: SidePair[] = [];
   let gone: string[] = [];
@@ -50,6 +50,6 @@ export function renderSideBySide(before: string, after: string, columns: number,
   });
 }
 
-/** Two columns of each side are for the sign. */
+/** Two columns of each side are for the marker. */
 const wrapSide = (text: string | null, width: number): string[] =>
   text === null ? [] : wrapToWidth(text, Math.max(1, width - 2));

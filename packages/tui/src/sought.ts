@@ -1,15 +1,15 @@
-/** What a search found in a text: where the hit is, and which words of it are marked. Pure. */
+/** A search hit in a text: where it is, and which words are marked. Pure. */
 import type { GrepHit } from "@lossless/core";
 import type { Paint } from "./paint.ts";
 import type { TextLine } from "./wrapped-text.ts";
 
-/** What was found in a message or summary, as the hit shows it. */
+/** The match in a message or summary, as the hit shows it. */
 export interface Sought extends Pick<GrepHit, "snippet" | "ranges"> {
-  /** What other hits of the same search matched: a snippet need not hold every word. */
+  /** What other hits of the same search matched: a snippet need not contain every word. */
   readonly words?: Iterable<string>;
 }
 
-/** What a snippet matches, in small letters. */
+/** The matches of a snippet, in lower case. */
 export const listMatches = ({ snippet, ranges }: Pick<GrepHit, "snippet" | "ranges">): string[] =>
   ranges
     .map(({ start, end }) => snippet.slice(start, end).trim().toLowerCase())
@@ -17,7 +17,7 @@ export const listMatches = ({ snippet, ranges }: Pick<GrepHit, "snippet" | "rang
 
 export interface MarkedText {
   readonly lines: readonly TextLine[];
-  /** The place of the hit; null where the text has none of its words. */
+  /** The place of the hit; null if the text has none of its words. */
   readonly place: { readonly line: number; readonly offset: number } | null;
 }
 
@@ -32,7 +32,7 @@ export const markWith =
   (lines: readonly TextLine[]): MarkedText =>
     markSought(lines, sought, paint);
 
-/** The text with every word of the hit marked. The place is the marked one that has most of the snippet's words around it. */
+/** The text with every word of the hit marked. The place is the marked word with most of the snippet's words around it. */
 function markSought(lines: readonly TextLine[], sought: Sought, paint: Paint): MarkedText {
   const pattern = makePattern(sought);
   if (pattern === null) return { lines, place: null };
@@ -66,7 +66,7 @@ function makePattern(sought: Sought): RegExp | null {
   return new RegExp(sources.join("|"), "giu");
 }
 
-/** A word begins where a word may begin; between its parts any blanks may be. */
+/** A match starts at a word boundary; any white space may be between its parts. */
 function toSource(word: string): string {
   const source = word
     .split(/\s+/u)

@@ -1,4 +1,4 @@
-/** A summary as text for a pane: what it was made from, then what it says. */
+/** A summary as text for a pane: its sources, then its text. */
 import { formatMessageId } from "@lossless/core";
 import type { SummaryNode } from "@lossless/core";
 import { toMarkdownLines } from "./markdown.ts";

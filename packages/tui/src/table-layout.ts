@@ -1,4 +1,4 @@
-/** How wide the columns of a table are in a pane: as wide as their cells where that fits, else the wide ones share what is left. Pure. */
+/** The column widths of a table in a pane: as wide as their cells if that fits, otherwise the wide ones share the rest. Pure. */
 import { displayWidth } from "@lossless/core/doors";
 import type { Style } from "./paint.ts";
 
@@ -8,17 +8,17 @@ export type Align = "left" | "right" | "center";
 export interface Table {
   readonly heads: readonly string[];
   readonly aligns: readonly Align[];
-  /** Columns of the terminal that the widest cell of each column takes. */
+  /** The width of the widest cell of each column. */
   readonly widths: readonly number[];
   readonly ruleStyle: Style;
-  /** It has heads alone. */
+  /** It has only a header. */
   readonly isEmpty: boolean;
 }
 
 /** A line of a text that is a row of a table. */
 export interface TableRow {
   readonly table: Table;
-  /** The head, the rule below it, or a row from 0 on. */
+  /** The header, the rule below it, or a row from 0. */
   readonly at: "head" | "rule" | number;
   /** Where its cells are in the text of the line, in UTF-16 units. */
   readonly cells: readonly { readonly start: number; readonly end: number }[];
@@ -28,10 +28,10 @@ export const CELL_BORDER = " │ ";
 export const RULE_BORDER = "─┼─";
 /** Up to here, a table that does not fit is shown one line per cell. */
 const NARROW_COLUMNS = 40;
-/** A cell that is wrapped has at least so many columns. */
+/** The minimum width of a wrapped cell. */
 const MIN_CELL_COLUMNS = 10;
 
-/** Null: there is no room for columns, each cell gets a line of its own. */
+/** Null: there is no room for columns; each cell gets its own line. */
 export function fitColumns(widths: readonly number[], columns: number): readonly number[] | null {
   let room = columns - CELL_BORDER.length * (widths.length - 1);
   if (widths.reduce((sum, width) => sum + width, 0) <= room) return widths;
@@ -49,7 +49,7 @@ export function fitColumns(widths: readonly number[], columns: number): readonly
   return fitted;
 }
 
-/** Filled with spaces on the side that its column asks for. */
+/** Padded with spaces according to the alignment of its column. */
 export function alignCell(text: string, width: number, align: Align = "left"): string {
   const missing = Math.max(0, width - displayWidth(text));
   const before = align === "right" ? missing : align === "center" ? Math.floor(missing / 2) : 0;

@@ -1,6 +1,6 @@
 /**
- * The app on a terminal: the one file that knows the library which draws. Takes the keys before the library does, which has keys of its own,
- * and gives the terminal back as it was: whatever ends the program comes by `stop`.
+ * The app on a terminal: the one file that uses the drawing library. Intercepts keys before the library, which has keys of its own, and restores
+ * the terminal: every way to end the program calls `stop`.
  */
 import { ProcessTerminal, TuiAltScreen, type Component, type Terminal } from "@earendil-works/pi-tui";
 import type { App } from "./app.ts";
@@ -22,7 +22,7 @@ export class TerminalUi {
       tapKeys(terminal, (data) => this.#receive(data)),
       false,
       undefined,
-      // The library would ask for every movement, and draw selections of its own.
+      // The library would request every movement, and draw its own selections.
       { mouse: false },
     );
     const root: Component = {
@@ -52,12 +52,12 @@ export class TerminalUi {
     if (this.#isRunning) this.#tui.renderNow();
   }
 
-  /** Draws soon; many requests are one drawing. */
+  /** Schedules a redraw; several requests are one redraw. */
   redraw(): void {
     if (this.#isRunning) this.#tui.requestRender();
   }
 
-  /** Gives the terminal back. May be called more than once. */
+  /** Restores the terminal. May be called more than once. */
   stop(): void {
     if (!this.#isRunning) return;
     this.#isRunning = false;
@@ -65,7 +65,7 @@ export class TerminalUi {
     this.#tui.stop({ preserveScreen: true });
   }
 
-  /** Lets the shell have the terminal until it brings the program back. */
+  /** Returns the terminal to the shell until the program is resumed. */
   suspend(): void {
     if (!this.#isRunning || process.platform === "win32") return;
     this.stop();
@@ -78,7 +78,7 @@ export class TerminalUi {
   }
 
   #receive(data: string): void {
-    // Over a slow line two presses of Esc may come as one.
+    // Over a slow connection two presses of Esc may arrive as one.
     if (data === "\u001B\u001B") {
       this.#receive("\u001B");
       return this.#receive("\u001B");
@@ -95,7 +95,7 @@ export class TerminalUi {
   }
 }
 
-/** The same terminal, but its keys go to us. */
+/** The same terminal, but we get its keys. */
 function tapKeys(terminal: Terminal, onKey: (data: string) => void): Terminal {
   return new Proxy(terminal, {
     get(target, name) {

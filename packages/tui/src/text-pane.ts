@@ -1,4 +1,4 @@
-/** A pane of text that is scrolled by itself, with J and K, while the keys of the list stay free. Wraps again only when it must. */
+/** A text pane that scrolls by itself, with J and K, while the keys of the list stay free. Rewraps only when necessary. */
 import { WHEEL_ROWS, type Key } from "./keys.ts";
 import type { Size } from "./screen.ts";
 import { leaveUnmarked, type MarkedText } from "./sought.ts";
@@ -13,7 +13,7 @@ export class TextPane {
   #text: WrappedText | null = null;
   #rows = 1;
 
-  /** `id` names the text: another one begins at its first line, or near the hit in it. */
+  /** `id` identifies the text: another one begins at its first line, or near its search hit. */
   render(
     id: string,
     { columns, rows }: Size,
@@ -32,7 +32,7 @@ export class TextPane {
     return this.#text.read(this.#top, rows);
   }
 
-  /** The text has changed under the same name. */
+  /** The text has changed under the same id. */
   forget(): void {
     this.#text = null;
   }

@@ -1,6 +1,6 @@
 /**
- * Transcripts that agents have left on this machine: the folders where they keep their sessions, and what lies in them. Only looks; what
- * is in a file is read when somebody wants to import it.
+ * Transcripts of agents on this machine: the folders where they keep their sessions, and the files in them. Only lists them; a file is read when
+ * the user wants to import it.
  */
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -24,14 +24,14 @@ export interface TranscriptFile {
   readonly changedAt: number;
 }
 
-/** Folders of sessions that are there. */
+/** Existing session folders. */
 export async function findSessionFolders(home: string, stateDir: string): Promise<string[]> {
   const locations = [join(stateDir, "agents"), ...LOCATIONS.map((names) => join(home, ...names))];
   const found = await Promise.all(locations.map(async (path) => ((await isFolder(path)) ? [path] : [])));
   return found.flat();
 }
 
-/** The folder that was named, or a refusal. */
+/** The named folder, or an error. */
 export async function requireFolder(path: string): Promise<string> {
   const folder = resolve(path);
   if (await isFolder(folder)) return folder;
@@ -45,7 +45,7 @@ const isFolder = async (path: string): Promise<boolean> =>
 
 const AT_ONCE = 64;
 
-/** What lies in folders, the newest first. Archives are for `lcm import`, which can say what they would replace. */
+/** The files in folders, the newest first. Archives are left to `lcm import`, which can say what they would replace. */
 export async function listTranscriptFiles(folders: readonly string[]): Promise<TranscriptFile[]> {
   const paths = new Set<string>();
   for (const folder of folders)
@@ -59,7 +59,7 @@ export async function listTranscriptFiles(folders: readonly string[]): Promise<T
   return files.sort((a, b) => b.changedAt - a.changedAt || (a.path < b.path ? -1 : 1));
 }
 
-/** None for a file that has gone meanwhile. */
+/** Empty for a file that is gone meanwhile. */
 async function readFacts(path: string): Promise<TranscriptFile[]> {
   const stats = await stat(path).catch(() => null);
   return stats === null ? [] : [{ path, bytes: stats.size, changedAt: stats.mtimeMs }];

@@ -1,11 +1,9 @@
-/**
- * A long text as lines of a pane, wrapped as far as one has scrolled. Opening a text of a megabyte costs no more than its first screen.
- */
+/** A long text as lines of a pane, wrapped as far as the user has scrolled. Opening a text of a megabyte costs no more than its first screen. */
 import { makePrintable, truncateToWidth, wrapToWidth } from "@lossless/core/doors";
 import type { Style } from "./paint.ts";
 import { alignCell, CELL_BORDER, fitColumns, RULE_BORDER, type TableRow } from "./table-layout.ts";
 
-/** A part of a line with a style of its own, in UTF-16 units. */
+/** A part of a line with its own style, in UTF-16 units. */
 export interface StyledRange {
   readonly start: number;
   readonly end: number;
@@ -16,19 +14,19 @@ export interface StyledRange {
 export interface TextLine {
   readonly text: string;
   readonly style?: Style | undefined;
-  /** Where ranges overlap, the last one holds. */
+  /** Where ranges overlap, the last one wins. */
   readonly ranges?: readonly StyledRange[];
-  /** What does not fit into the line goes on below, so many columns from the left. */
+  /** The indentation of continuation lines, in columns. */
   readonly hang?: number;
-  /** It is a row of a table, and drawn as one. */
+  /** Set for a row of a table, which is drawn as one. */
   readonly row?: TableRow;
 }
 
 /** Wrapping a line takes time that grows faster than its length; longer ones are wrapped in pieces. */
 const MAX_PIECE_CHARS = 2_000;
-/** A text that begins further right than this share of the pane is wrapped from the left. */
+/** A larger hanging indent than this share of the pane is ignored. */
 const MAX_HANG_SHARE = 0.5;
-/** What does not fit into the line of a cell goes on so far from the left. */
+/** The indentation of continuation lines in a cell. */
 const LIST_HANG = 2;
 
 export class WrappedText {
@@ -43,7 +41,7 @@ export class WrappedText {
     this.#columns = Math.max(1, columns);
   }
 
-  /** So many lines from a place on; fewer at the end. */
+  /** This many lines from an index; fewer at the end. */
   read(from: number, count: number): readonly string[] {
     this.#wrapUpTo(from + count);
     return this.#lines.slice(from, from + count);
@@ -55,20 +53,20 @@ export class WrappedText {
     return this.#lines.length;
   }
 
-  /** The nearest place from which a screen of so many lines can be shown. */
+  /** The nearest index from which a full screen can be shown. */
   clampTop(top: number, rows: number): number {
     this.#wrapUpTo(top + rows);
     return Math.max(0, Math.min(top, this.#lines.length - rows));
   }
 
-  /** Where a place of the source is, as a line of the pane. */
+  /** The line of the pane for a place of the source. */
   find(sourceLine: number, offset: number): number {
     while (this.#starts.length <= sourceLine && this.#wrapNext());
     const source = this.#source[sourceLine];
     const start = this.#starts[sourceLine];
     if (source === undefined || start === undefined) return 0;
     if (source.row !== undefined) return start;
-    // Up to the end of its word, which may not fit where it begins.
+    // Up to the end of its word, which may wrap to the next line.
     const end = source.text.indexOf(" ", offset);
     const text = source.text.slice(
       0,
@@ -100,7 +98,7 @@ function wrapLine(source: TextLine, columns: number): string[] {
   let at = indent;
   for (const piece of splitPieces(rest)) {
     for (const line of wrapToWidth(piece, columns - indent)) {
-      // Wrapping leaves out spaces only, so that each line is found at or after the end of the one before.
+      // Wrapping only omits spaces, so each line is found at or after the end of the one before.
       const start = Math.max(at, text.indexOf(line, at));
       at = start + line.length;
       const first = lines.length === 0 ? paintRange(mark, 0, style, ranges) : " ".repeat(indent);
@@ -110,7 +108,7 @@ function wrapLine(source: TextLine, columns: number): string[] {
   return lines;
 }
 
-/** A row of a table as high as its highest cell; one line per cell where the pane is too narrow for columns. */
+/** A row of a table as high as its highest cell; one line per cell if the pane is too narrow for columns. */
 function drawRow(line: TextLine, { table, at, cells }: TableRow, columns: number): string[] {
   const widths = fitColumns(table.widths, columns);
   if (widths === null) return listCells(line, { table, at, cells }, columns);
@@ -126,7 +124,7 @@ function drawRow(line: TextLine, { table, at, cells }: TableRow, columns: number
   );
 }
 
-/** Each cell behind the head of its column, rows apart from each other. The heads have lines of their own only where nothing follows. */
+/** Each cell after the header of its column, with a gap between rows. The headers have their own lines only if there are no rows. */
 function listCells(line: TextLine, { table, at, cells }: TableRow, columns: number): string[] {
   if (at === "rule") return [];
   const listed = cells.flatMap((cell, column) => {
@@ -157,7 +155,7 @@ function cutLine(
   };
 }
 
-/** A piece of a line that begins at a place of it, in its styles. */
+/** A piece of a line that begins at an offset, in its styles. */
 function paintRange(
   text: string,
   start: number,
@@ -186,7 +184,7 @@ function splitPieces(text: string): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length;) {
     let end = at + MAX_PIECE_CHARS;
-    // Not between the two halves of a character.
+    // Not between the two halves of a surrogate pair.
     if (/[\uD800-\uDBFF]/.test(text.charAt(end - 1))) end += 1;
     pieces.push(text.slice(at, end));
     at = end;
@@ -194,7 +192,7 @@ function splitPieces(text: string): string[] {
   return pieces;
 }
 
-/** Stored text as lines that may be shown: nothing in it can move the cursor or change colours. */
+/** Stored text as safe lines: nothing in it can move the cursor or change colours. */
 export function toTextLines(text: string, style?: Style): TextLine[] {
   return makePrintable(text)
     .split("\n")

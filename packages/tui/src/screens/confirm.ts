@@ -1,4 +1,4 @@
-/** Something that changes the archive: first what it would do, then `y`. Nothing is changed before that. */
+/** A change of the archive: first a preview, then `y`. Nothing is changed before that. */
 import type { HeadedConversation } from "@lossless/core";
 import type { Key } from "../keys.ts";
 import type { Desk, Screen } from "../screen.ts";
@@ -7,9 +7,9 @@ import { TextScreen, type TextContent } from "./text.ts";
 export interface Plan {
   readonly name: string;
   readonly conversation?: HeadedConversation;
-  /** What would be done. */
+  /** The preview. */
   readonly preview: () => Promise<TextContent>;
-  /** Does it, and says what was done. */
+  /** Makes the change, and returns what was done. */
   readonly apply: () => Promise<string>;
 }
 
@@ -41,7 +41,7 @@ export function makeConfirmScreen(desk: Desk, { name, conversation, preview, app
       { keys: "y", does: "apply" },
       { keys: "n Esc", does: "leave it" },
     ],
-    // What is being done changes the archive, and the preview with it: the one that was agreed to stays.
+    // The running change alters the archive, and the preview with it: keep the one that was confirmed.
     read: async () => (content = isBusy && content !== null ? content : await preview()),
     act,
   });

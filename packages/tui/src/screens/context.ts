@@ -1,6 +1,6 @@
 /**
- * The context a model gets for a budget: its items in order, a bar of tokens for each, and why it is there. Also the same
- * as it was before a summary was made.
+ * The context a model gets for a budget: its items in order, a bar of tokens for each, and why it is there. Also the former context of a
+ * summary.
  */
 import { EngineError } from "@lossless/core";
 import type { AssembledContext, HeadedConversation, DissolveResult } from "@lossless/core";
@@ -48,7 +48,7 @@ const BAR = 6;
 /** The words need room: a narrower terminal has the text below. */
 const WIDE_COLUMNS = 160;
 
-/** Null: the context as it is. Else as it was before this summary, or before its newest one, was made. */
+/** Null: the current context. Otherwise the former context of this summary, or of the newest one. */
 export interface Before {
   readonly summaryId: string | null;
 }

@@ -1,4 +1,4 @@
-/** The first screen: every conversation with its size, its last activity and its health. Narrowed while one types. */
+/** The first screen: every conversation with its size, its last activity and its health. Filtered while typing. */
 import type { HeadedConversation } from "@lossless/core";
 import { formatCount, formatTime, nameProject, toOneLine } from "@lossless/core/doors";
 import { ConversationList } from "../conversation-list.ts";
@@ -22,7 +22,7 @@ const KEYS: readonly KeyHelp[] = [
   { keys: "i", does: "import transcripts" },
 ];
 
-/** Columns of everything but the title, which takes what is left; 0 leaves a column out. Ids come last. */
+/** Widths of all columns but the title, which takes the rest; 0 omits a column. Ids come last. */
 const WIDE = { project: 14, agent: 12, messages: 8, tokens: 9, last: 16, health: 13, id: 5 };
 const NARROW = { project: 10, agent: 0, messages: 0, tokens: 8, last: 11, health: 9, id: 4 };
 const SMALL = { project: 0, agent: 0, messages: 0, tokens: 0, last: 11, health: 0, id: 3 };
@@ -86,7 +86,7 @@ export class ConversationsScreen implements Screen {
     this.#cursor = keepInList({ ...this.#cursor, selected: Math.max(0, at) }, list.rows.length, this.#rows);
   }
 
-  /** Health is looked up for what is seen, after everything else. */
+  /** Health is loaded for visible rows, after everything else. */
   async settle(): Promise<void> {
     const list = this.#list;
     const { top } = this.#cursor;
@@ -94,7 +94,7 @@ export class ConversationsScreen implements Screen {
     this.#prepareLater();
   }
 
-  /** Whoever rests on a conversation may soon want its graph. */
+  /** A user who stays on a conversation may soon open its graph. */
   #prepareLater(): void {
     const row = this.#selected;
     if (this.#rest !== null) clearTimeout(this.#rest);

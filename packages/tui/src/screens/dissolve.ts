@@ -1,4 +1,4 @@
-/** Dissolve: puts what a summary was made from back into the context. The preview shows how items and tokens would shift. */
+/** Dissolve: puts the sources of a summary back into the context. The preview shows how items and tokens would change. */
 import { EngineError } from "@lossless/core";
 import type { HeadedConversation, DissolveResult } from "@lossless/core";
 import { countOf, formatCount } from "@lossless/core/doors";

@@ -1,4 +1,4 @@
-/** The doctor's findings: what is not as it should be, the worst first, with the command that mends it. Checking changes nothing. */
+/** The doctor's findings: problems, the worst first, with the command that fixes each. Checking changes nothing. */
 import { countOf, formatCount, renderBar, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { isSummaryId, wordStep } from "@lossless/core";
 import type { DoctorResult, Finding, Severity } from "@lossless/core/repair";
@@ -32,7 +32,7 @@ export class DoctorScreen implements Screen {
     this.#desk = desk;
   }
 
-  /** Runs beside everything else: the proof of a large archive takes its time. */
+  /** Runs in the background: proving a large archive takes time. */
   load(): Promise<void> {
     if (this.#report === null) this.#start();
     return Promise.resolve();

@@ -1,4 +1,4 @@
-/** The large files of a conversation: what was too long to stay in its message. Enter opens one, a page at a time. */
+/** The large files of a conversation: content too long to stay in its message. Enter opens one, a page at a time. */
 import type { HeadedConversation, DescribeResult, LargeFileRow } from "@lossless/core";
 import { formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
@@ -130,7 +130,7 @@ async function describeFile(desk: Desk, fileId: string, after: string | null): P
   return described;
 }
 
-/** One file; `n` shows the next page, `N` begins again. */
+/** One file; `n` shows the next page, `N` starts over. */
 export function makeFileScreen(desk: Desk, fileId: string): Screen {
   let after: string | null = null;
   let next: string | null = null;

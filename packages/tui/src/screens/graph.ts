@@ -1,4 +1,4 @@
-/** The summaries of a conversation as a tree from the coarsest down to the messages, and the text of the chosen one. */
+/** The summaries of a conversation as a tree from the highest depth down to the messages, and the text of the chosen one. */
 import { formatMessageId } from "@lossless/core";
 import type { HeadedConversation } from "@lossless/core";
 import { countOf, formatCount, formatSpan, toOneLine } from "@lossless/core/doors";
@@ -29,7 +29,7 @@ const KEYS: readonly KeyHelp[] = [
 ];
 
 const HEAD_ROWS = 1;
-/** Opening everything draws no more than this. */
+/** Expanding everything draws no more than this. */
 const MAX_OPEN = 20_000;
 
 export class GraphScreen implements Screen {
@@ -41,7 +41,7 @@ export class GraphScreen implements Screen {
   readonly #open = new Set<string>();
   readonly #messages = new Map<string, readonly number[]>();
   #wanted: string | null;
-  /** The summary that a search found, and what was sought in it. */
+  /** The summary that a search found, and the hit. */
   readonly #found: { readonly summaryId: string; readonly sought: Sought } | null;
   #withRetired = false;
   #nodes: ReadonlyMap<string, GraphNode> = new Map();
@@ -87,7 +87,7 @@ export class GraphScreen implements Screen {
     this.#wanted = null;
   }
 
-  /** Lines anew; what was chosen stays chosen where it still is. */
+  /** Rebuilds the lines; the chosen one stays chosen if it still exists. */
   #draw(): void {
     const chosen = this.#selected;
     this.#lines = drawGraph({
@@ -142,7 +142,7 @@ export class GraphScreen implements Screen {
     return true;
   }
 
-  /** Closes it, or goes to what is above; at the top, back. */
+  /** Collapses it, or goes to its parent; at the top, back. */
   #collapse(line: GraphLine): boolean {
     if (line.kind === "summary" && line.isOpen) {
       this.#open.delete(line.node.summaryId);

@@ -1,4 +1,4 @@
-/** Every key of the screen one came from, and those that work everywhere. */
+/** All keys of the previous screen, and the global ones. */
 import { COMMON_KEYS, MOVE_KEYS, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { cell, renderSpans, span, type Paint } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
@@ -11,7 +11,7 @@ const MORE: readonly KeyHelp[] = [
 ];
 
 const KEY_COLUMNS = 14;
-/** Below this, half a line holds no sentence. */
+/** Below this, half a line is too short for a sentence. */
 const TWO_COLUMNS_FROM = 72;
 
 export class HelpScreen implements Screen {
@@ -20,7 +20,7 @@ export class HelpScreen implements Screen {
   readonly #desk: Desk;
   readonly #about: Screen;
   #top = 0;
-  /** Rows seen, and rows there are. */
+  /** Visible rows, and all rows. */
   #rows = 1;
   #total = 0;
 
@@ -33,7 +33,7 @@ export class HelpScreen implements Screen {
     return Promise.resolve();
   }
 
-  /** Any key leads back, but for those that quit, and those that scroll where there is more to see. */
+  /** Any key returns, except for those that quit, and those that scroll if there is more to see. */
   async handle({ name }: Key): Promise<boolean> {
     if (name === "q") return false;
     const last = this.#total - this.#rows;
@@ -66,7 +66,7 @@ export class HelpScreen implements Screen {
       return lines.slice(this.#top, this.#top + rows);
     }
     if (lines.length <= rows) return lines;
-    // Two columns where one is not enough.
+    // Two columns if one is not enough.
     const width = Math.floor(columns / 2);
     const compact = sections.flatMap(([title, keys]) => [
       span(title, paint.title),

@@ -29,7 +29,7 @@ const KEYS: readonly KeyHelp[] = [
 ];
 
 const HEAD_ROWS = 1;
-/** Messages longer than this are not read for the pane while one scrolls past them; Enter opens them. */
+/** Longer messages are not loaded for the pane while scrolling past them; Enter opens them. */
 const MAX_PANE_BYTES = 2_000_000;
 
 export class MessagesScreen implements Screen {
@@ -40,7 +40,7 @@ export class MessagesScreen implements Screen {
   readonly #previews: Previews;
   readonly #text: ChosenText;
   readonly #startAt: number | null;
-  /** What was sought in the message one came for. */
+  /** The search hit in the message that was opened. */
   readonly #sought: Sought | null;
   #isOpen = false;
 
@@ -68,7 +68,7 @@ export class MessagesScreen implements Screen {
     );
   }
 
-  /** The list is a window: messages are counted as they were stored. */
+  /** The list is a window: messages are numbered in the order of storing. */
   get position(): string | null {
     const { at, last } = this.#place;
     return at === null ? null : `${at}/${last}`;
@@ -161,7 +161,7 @@ export class MessagesScreen implements Screen {
     await this.#window.openAt(message.row, this.#rows);
   }
 
-  /** First words of what is seen, and the text of what is chosen. */
+  /** First words of the visible messages, and the text of the chosen one. */
   async settle(): Promise<void> {
     const { top } = this.#window.cursor;
     const ids = this.#window.rows.slice(top, top + this.#rows).map(versionOf);
@@ -241,7 +241,7 @@ function toChoosable(row: MessageRow | undefined): Choosable | null {
   };
 }
 
-/** Older and newer, as earlier programs had them. */
+/** Older and newer, with the keys of earlier programs. */
 function readPageKey(name: string, rows: number): ReturnType<typeof readMove> {
   if (name === "[") return readMove("pageUp", rows);
   return name === "]" ? readMove("pageDown", rows) : null;

@@ -1,6 +1,6 @@
 /**
- * The previous context of a summary: the text its writer was given as what comes before, and had to go on from. `p` asks the same of
- * that one, and so on back to the first.
+ * The previous context of a summary: the text that its writer was given as the text before it. `p` opens the previous context of that one, and
+ * so on back to the first.
  */
 import { EngineError } from "@lossless/core";
 import type { HeadedConversation } from "@lossless/core";
@@ -55,7 +55,7 @@ export async function makePreviousScreen(
   });
 }
 
-/** The one that was published last. */
+/** The one published last. */
 export function findNewest(nodes: Iterable<GraphNode>): string | null {
   let newest: GraphNode | null = null;
   for (const node of nodes)

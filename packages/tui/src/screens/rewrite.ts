@@ -1,6 +1,6 @@
 /**
- * Rewrite and repair: which summaries would be regenerated and what that costs, the call, old and new side by side, accept or skip. What is
- * shown here is decided by `rewrite-series.ts`.
+ * Rewrite and repair: which summaries would be regenerated and what that costs, the call, old and new side by side, accept or skip.
+ * `rewrite-series.ts` decides what is shown here.
  */
 import type { HeadedConversation } from "@lossless/core";
 import type { RewriteTarget } from "@lossless/core/repair";
@@ -139,7 +139,7 @@ export class RewriteScreen implements Screen {
     return true;
   }
 
-  /** Beside the keys, so that Esc is heard while a model writes. */
+  /** In the background, so that Esc works while a model writes. */
   #goOn(first: () => Promise<void> = () => Promise.resolve()): boolean {
     this.#top = 0;
     this.#desk.run(async () => {

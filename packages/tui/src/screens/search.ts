@@ -1,4 +1,4 @@
-/** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
+/** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens a hit at its place. */
 import { countOf, formatTime, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { wordNote } from "@lossless/core";
 import type { HeadedConversation, GrepHit, GrepResult, GrepScope } from "@lossless/core";
@@ -22,7 +22,7 @@ const KEYS: readonly KeyHelp[] = [
 ];
 const SCOPES: readonly GrepScope[] = ["both", "messages", "summaries", "files"];
 const PAGE = 50;
-/** Hits that are kept; nobody scrolls further, and the next words find better. */
+/** The maximum number of hits; nobody scrolls further, and other words find better. */
 const MAX_HITS = 2_000;
 const HEAD_ROWS = 2;
 
@@ -62,7 +62,7 @@ export class SearchScreen implements Screen {
     return Math.max(1, splitPanes(this.#desk.size).list.rows - HEAD_ROWS);
   }
 
-  /** Asks for words at first. What was found stays as it is while agents write. */
+  /** Asks for words at first. The hits stay as they are while agents write. */
   load(): Promise<void> {
     if (!this.#isOpened) this.#ask();
     this.#isOpened = true;
@@ -88,7 +88,7 @@ export class SearchScreen implements Screen {
     });
   }
 
-  /** Searching anew ends the search before. */
+  /** A new search cancels the one before. */
   #start(): void {
     this.#running?.abort();
     this.#hits = [];
@@ -151,7 +151,7 @@ export class SearchScreen implements Screen {
   }
 
   #toSought({ snippet, ranges }: GrepHit): Sought {
-    // Of an expression every hit may match something else.
+    // Each hit of a regular expression may match something else.
     const words = this.#isRegex ? [] : this.#hits.slice(0, PAGE).flatMap(listMatches);
     return { snippet, ranges, words };
   }
@@ -262,7 +262,7 @@ const describeHit = (hit: GrepHit, timezone: string): string =>
 
 const timeOf = (hit: GrepHit): number => (hit.type === "summary" ? hit.latestAt : hit.createdAt);
 
-/** A snippet in pieces, those that match marked. */
+/** A snippet as spans, with the matches marked. */
 export function splitSnippet({
   snippet,
   ranges,

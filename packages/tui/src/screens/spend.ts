@@ -1,4 +1,4 @@
-/** What models have cost, by day, model, purpose or conversation, with a bar each, and how far away the caps are. */
+/** Model usage by day, model, purpose or conversation, with a bar each, and the remaining caps. */
 import {
   countOf,
   describeCaps,
@@ -48,7 +48,7 @@ export class SpendScreen implements Screen {
     return this.#ledger?.groups ?? [];
   }
 
-  /** What stands above the rows: the sums, the caps, and below a gap the titles. */
+  /** The lines above the rows: the sums, the caps, and after a gap the titles. */
   get #facts(): readonly (readonly [string, string])[] {
     if (this.#ledger === null) return [];
     const { calls, inputTokens, outputTokens } = this.#ledger.total;

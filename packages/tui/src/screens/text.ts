@@ -1,4 +1,4 @@
-/** A screen of nothing but text: a whole message, a file, what there is to know about something. */
+/** A screen with only text: a message, a file, details of something. */
 import type { HeadedConversation } from "@lossless/core";
 import { formatCount } from "@lossless/core/doors";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
@@ -32,10 +32,10 @@ export class TextScreen implements Screen {
       readonly name: string;
       readonly read: () => Promise<TextContent>;
       readonly keys?: readonly KeyHelp[];
-      /** Its own keys; true: it was one. */
+      /** Its own keys; true if the key was one. */
       readonly act?: (key: Key) => Promise<boolean>;
       readonly conversation?: HeadedConversation;
-      /** What was sought in it: it begins there. */
+      /** A search hit in it: the text begins there. */
       readonly sought?: Sought | null;
     },
   ) {
@@ -53,7 +53,7 @@ export class TextScreen implements Screen {
     this.#text = null;
   }
 
-  /** Reads again and begins at the first line. */
+  /** Reloads and begins at the first line. */
   async restart(): Promise<void> {
     this.#top = 0;
     await this.load();

@@ -1,4 +1,4 @@
-/** Transcripts in the folders where agents keep their sessions: what is not in the archive yet, and importing it after a look. */
+/** Transcripts in the session folders of agents: those not in the archive yet, and importing them after a preview. */
 import { EngineError, makeImportId } from "@lossless/core";
 import { createDryTarget, importTranscript } from "@lossless/interchange";
 import type { ImportResult } from "@lossless/interchange";
@@ -18,7 +18,7 @@ const KEYS: readonly KeyHelp[] = [
 ];
 
 const HEAD_ROWS = 2;
-/** What a larger file would add is told when it is opened: reading it takes longer than a key may. */
+/** A larger file is only examined when it is opened: reading it takes longer than a key may. */
 const MAX_LOOKED_AT_BYTES = 4_000_000;
 const SHOWN_PROBLEMS = 10;
 
@@ -42,7 +42,7 @@ export class TranscriptsScreen implements Screen {
     return Math.max(1, this.#desk.size.rows - HEAD_ROWS);
   }
 
-  /** Also after an import: what was new before is not any more. */
+  /** Also after an import: new lines are then no longer new. */
   async load(): Promise<void> {
     const chosen = this.#files[this.#cursor.selected]?.path;
     this.#files = await listTranscriptFiles(this.#desk.archive.sessionFolders);
@@ -51,7 +51,7 @@ export class TranscriptsScreen implements Screen {
     this.#cursor = keepInList({ ...this.#cursor, selected: Math.max(0, at) }, this.#files.length, this.#rows);
   }
 
-  /** What the files on the screen would add, one after the other. */
+  /** What the visible files would add, one after the other. */
   async settle(): Promise<void> {
     const { top } = this.#cursor;
     for (const { path, bytes } of this.#files.slice(top, top + this.#rows)) {
@@ -123,7 +123,7 @@ export class TranscriptsScreen implements Screen {
     ];
   }
 
-  /** Without the folder, which the first line names; of what is too long the end says most. */
+  /** Without the folder, which the first line shows; a long path keeps its end, which says most. */
   #shorten(path: string, columns: number): string {
     const folder = this.#desk.archive.sessionFolders.find((each) => path.startsWith(`${each}/`));
     const name = folder === undefined ? path : path.slice(folder.length + 1);
@@ -131,7 +131,7 @@ export class TranscriptsScreen implements Screen {
   }
 }
 
-/** That there is nothing, where it was looked for, and what to do next. */
+/** Says that there is nothing, where it searched, and what to do next. */
 function renderNothing(folders: readonly string[], columns: number, paint: Paint): string[] {
   const says =
     folders.length === 0
@@ -145,13 +145,13 @@ function renderNothing(folders: readonly string[], columns: number, paint: Paint
   return ["", ...wrap(says), "", ...wrap(next).map((line) => paint.faint(line))];
 }
 
-/** What importing would do; nothing is stored. */
+/** A dry run of the import. */
 function tryImport({ archive }: Desk, path: string): Promise<ImportResult> {
   const { engine, settings, scope } = archive;
   return importTranscript({ engine: createDryTarget(engine, settings), path, ...scope });
 }
 
-/** Imports files, with the archive opened once. One that cannot be read is counted, and the others go on. */
+/** Imports files, with the archive opened once. An unreadable file is counted, and the others are imported. */
 function importFiles(
   { archive }: Desk,
   files: readonly TranscriptFile[],

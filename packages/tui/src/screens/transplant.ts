@@ -1,4 +1,4 @@
-/** Transplant: copies a conversation with its summaries in front of another one. Asks for the other one, shows what would be copied. */
+/** Transplant: copies a conversation with its summaries in front of another one. Asks for the other one and shows a preview. */
 import type { HeadedConversation } from "@lossless/core";
 import { countOf, toOneLine } from "@lossless/core/doors";
 import type { Desk } from "../screen.ts";
