@@ -1,6 +1,6 @@
 /**
- * Changing something: first the preview in a dialog, then, after a click on the button that names it, the result. What cannot be undone
- * wants a word typed first. Nothing is sent before the button is pressed but the question what would happen.
+ * Dialogs for changes: first a preview, then, after a click on the button that names it, the result. A change that cannot be undone requires
+ * typing a word first. Before the button is pressed, only the preview is requested.
  */
 import { applyAction, previewAction, writeAccess } from "./api.ts";
 import type { ActionPreview, ActionResult, ActionRequest, Fact } from "./api.ts";
@@ -9,30 +9,30 @@ import { fill, h, textNodes } from "./dom.ts";
 import type { Child } from "./dom.ts";
 import { renderFailure, renderLoading } from "./view.ts";
 
-/** A button for an action; nothing where the inspector only reads. */
+/** A button for an action; nothing if the inspector is read-only. */
 export function renderAction(
   label: string,
-  wish: () => ActionRequest | null,
+  request: () => ActionRequest | null,
   onDone: () => void,
 ): HTMLElement | null {
   if (writeAccess() === null) return null;
   const open = (): void => {
-    const chosen = wish();
+    const chosen = request();
     if (chosen !== null) void new ActionDialog(chosen, onDone).open();
   };
   return h("button", { type: "button", class: "action", onclick: open }, label);
 }
 
 class ActionDialog {
-  readonly #wish: ActionRequest;
+  readonly #request: ActionRequest;
   readonly #onDone: () => void;
   readonly #body = h("div", { class: "dialog-body", "aria-live": "polite" });
   readonly #foot = h("div", { class: "dialog-foot" });
   readonly #dialog = h("dialog", { class: "action-dialog", "aria-label": "Change" }, this.#body, this.#foot);
   #hasChanged = false;
 
-  constructor(wish: ActionRequest, onDone: () => void) {
-    this.#wish = wish;
+  constructor(request: ActionRequest, onDone: () => void) {
+    this.#request = request;
     this.#onDone = onDone;
     this.#dialog.addEventListener("close", () => {
       this.#dialog.remove();
@@ -46,7 +46,7 @@ class ActionDialog {
     fill(this.#foot, this.#renderClose("Cancel"));
     this.#dialog.showModal();
     try {
-      this.#showPreview(await previewAction(this.#wish));
+      this.#showPreview(await previewAction(this.#request));
     } catch (error) {
       fill(this.#body, renderFailure(error));
     }
@@ -84,7 +84,7 @@ class ActionDialog {
 
   async #apply(confirmation: string, verb: string): Promise<void> {
     fill(this.#foot, h("span", { class: "busy", role: "status" }, `${verb} …`));
-    // While it runs, Escape must not hide what comes of it.
+    // While it runs, Escape must not hide its result.
     const stay = (event: Event): void => event.preventDefault();
     this.#dialog.addEventListener("cancel", stay);
     try {

@@ -1,4 +1,4 @@
-/** What the page asks of its server. The shapes of the answers are the server's own, see `../src/api-types.ts`. */
+/** The page's requests to its server. The types of the responses are the server's own, see `../src/api-types.ts`. */
 import type {
   ActionPreview,
   ActionResult,
@@ -62,7 +62,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Refusals are plain text, and shown as that.
+    // Errors are plain text, and shown as such.
     return null;
   }
 }
@@ -70,7 +70,7 @@ function parse(text: string): unknown {
 let write: WriteAccess | null = null;
 let database: string | null = null;
 
-/** What the server said about changing things; null while it only reads. */
+/** The server's write access; null while it is read-only. */
 export const writeAccess = (): WriteAccess | null => write;
 
 /** A command as it works from any terminal: for the archive that is shown here. */
@@ -103,7 +103,7 @@ export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
 export const readTurnSums = (id: number, at: number, limit: number): Promise<{ turns: readonly TurnSum[] }> =>
   ask(`/api/conversations/${id}/turn-sums`, { at, limit });
 export const readMessage = (id: number): Promise<MessageDetail> => ask(`/api/messages/${id}`);
-/** Without the way up to the root, which takes longer than the message. */
+/** Without the path up to the root, which takes longer than the message. */
 export const readMessageAlone = (id: number): Promise<MessageDetail> =>
   ask(`/api/messages/${id}`, { path: "none" });
 export const readGraph = (id: number): Promise<Graph> => ask(`/api/conversations/${id}/graph`);
@@ -124,22 +124,22 @@ export const askArchive = (query: Query): Promise<AskResult> => ask("/api/ask", 
 export const readSpend = (): Promise<SpendResult> => ask("/api/spend", { by: "day" });
 export const readStats = (by: string): Promise<StatsReply> => ask("/api/stats", { by });
 export const examine = (): Promise<DoctorReply> => ask("/api/doctor");
-export const previewAction = (wish: ActionRequest): Promise<ActionPreview> =>
-  post("/api/actions/preview", wish);
+export const previewAction = (request: ActionRequest): Promise<ActionPreview> =>
+  post("/api/actions/preview", request);
 export const applyAction = (confirmation: string): Promise<ActionResult> =>
   post("/api/actions/apply", { confirmation });
 
-/** The bytes of a picture, as an address that only this page can read. */
+/** The bytes of a picture, as a URL that only this page can read. */
 export async function readPicture(messageId: number, ordinal: number): Promise<string> {
   const response = await fetchWithToken(`/api/messages/${messageId}/image/${ordinal}`);
   if (!response.ok) return readAnswer(response);
   return URL.createObjectURL(await response.blob());
 }
 
-/** How long to wait before asking again for news that broke off. */
+/** The delay before reconnecting to an event stream that broke off. */
 const RETRY_MS = 2_000;
 
-/** Tells the news of the archive for as long as the page is open. An EventSource could not send the token. */
+/** Follows the archive's events for as long as the page is open. An EventSource could not send the token. */
 export async function followNews(onNews: (news: News) => void, onEnd: () => void): Promise<void> {
   for (;;) {
     try {
@@ -155,7 +155,7 @@ export async function followNews(onNews: (news: News) => void, onEnd: () => void
           if (line.startsWith("data: ")) onNews(JSON.parse(line.slice("data: ".length)) as News);
       }
     } catch (error) {
-      // The server has gone, which onEnd says; anything else is a mistake in this page.
+      // The server is gone, which onEnd reports; anything else is a bug in this page.
       if (!(error instanceof TypeError)) throw error;
     }
     onEnd();

@@ -1,4 +1,4 @@
-/** What the drawn views share: a canvas as sharp as the screen, and the colours of the style sheet. */
+/** Shared by the drawn views: a canvas at the resolution of the screen, and the colours of the style sheet. */
 import { h } from "./dom.ts";
 
 export interface Surface {
@@ -22,7 +22,7 @@ export class Canvas {
     this.element.addEventListener("themechange", () => this.update());
   }
 
-  /** Draws before the screen is shown next, however often it is asked. */
+  /** Schedules one redraw for the next frame, however often it is called. */
   update(): void {
     if (this.#isWaiting) return;
     this.#isWaiting = true;
@@ -61,7 +61,7 @@ export interface Colours {
   readonly onDepth: string;
 }
 
-/** Read anew for each drawing: the theme may have changed. */
+/** Read for each drawing: the theme may have changed. */
 export function readColours(): Colours {
   const style = getComputedStyle(document.documentElement);
   const read = (name: string): string => style.getPropertyValue(name).trim();

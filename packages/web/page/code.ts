@@ -13,7 +13,7 @@ export const renderDiff = (
   mark: RegExp | null = null,
 ): HTMLElement => toElement(markUpDiff(lines, label, mark));
 
-/** A button that copies a text, and says whether that worked. */
+/** A button that copies a text, and shows whether that worked. */
 export function renderCopy(label: string, read: () => string | Promise<string>): HTMLElement {
   const button = h("button", { type: "button", class: "copy" }, label);
   const say = (text: string): void => {

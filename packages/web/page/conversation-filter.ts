@@ -1,6 +1,6 @@
 /**
- * What narrows and sorts the list of conversations: project, agent, model, tag, dates, order, and whether hidden ones are listed. Each choice is a
- * member of the address, so that every state of the list can be opened again.
+ * Filters and order of the conversation list: project, agent, model, tag, dates, order, and whether hidden ones are listed. Each choice is a
+ * parameter of the address, so that every state of the list can be reopened.
  */
 import { listChoices } from "./api.ts";
 import type { ConversationChoices } from "./api.ts";
@@ -69,14 +69,14 @@ export class ConversationFilter {
       this.#clear,
     );
     this.element.addEventListener("change", changed);
-    // Without the values there is less to choose from; the list itself says what is wrong with the archive.
+    // Without the values there is less to choose from; the list itself reports problems of the archive.
     listChoices().then(
       (choices) => this.#offer(choices, query),
       () => undefined,
     );
   }
 
-  /** What is chosen, by the names of the address; what is as always is left out. */
+  /** The chosen values, by their address parameters; defaults are omitted. */
   values(): Record<string, string> {
     const pairs: readonly (readonly [string, string])[] = [
       ...[...this.#choices].map(([kind, { value }]) => [kind, value] as const),
@@ -96,7 +96,7 @@ export class ConversationFilter {
     this.#hidden.checked = false;
   }
 
-  /** Keeps what is chosen, or was asked for by the address. */
+  /** Keeps the current choice, or the one in the address. */
   #offer(choices: ConversationChoices, query: URLSearchParams): void {
     for (const [kind, , any] of KINDS) {
       const select = this.#choices.get(kind);
@@ -109,7 +109,7 @@ export class ConversationFilter {
         .map((value) => h("option", { value, title: value }, nameOf(value)));
       fill(select, h("option", { value: "" }, any), ...options);
       select.value = chosen;
-      // One value alone leaves nothing to choose; one tag does.
+      // A single value leaves nothing to choose; a single tag does.
       select.hidden = values.size < (kind === "tag" ? 1 : 2) && chosen === "";
     }
   }

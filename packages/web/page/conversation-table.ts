@@ -1,6 +1,6 @@
 /**
- * The conversations of the archive by name: what each was about, where, with which agent and when; the newest first. The filter
- * narrows the list on the server, words narrow what is listed; Enter looks for the words in all that was said. Ids come last.
+ * The conversations of the archive by name: topic, folder, agent and time; the newest first. The filter narrows the list on the server, words
+ * narrow the listed rows; Enter searches all messages for the words. Ids come last.
  */
 import { listConversations, writeAccess } from "./api.ts";
 import type { CountedConversation, Page } from "./api.ts";
@@ -11,7 +11,7 @@ import { countOf, formatCount, formatShort, formatTime } from "./format.ts";
 import { renderLabelButton } from "./label-dialog.ts";
 import { describeOrigin, renderFailure } from "./view.ts";
 
-/** Rows that are drawn before somebody asks for more. */
+/** Rows that are drawn initially. */
 const SHOWN_AT_FIRST = 25;
 /** Words narrow at most this many; the search has no such limit. */
 const MAX_NARROWED = 5_000;
@@ -84,7 +84,7 @@ export class ConversationTable {
     );
   }
 
-  /** The first page of all of them, which the overview has read. */
+  /** The first page, which the overview has loaded. */
   show(page: Page<CountedConversation>): void {
     if (this.#isNarrowed()) void this.#load();
     else this.#take(page);
@@ -105,7 +105,7 @@ export class ConversationTable {
     const chosen = JSON.stringify(this.#filter.values());
     try {
       const page = await listConversations(this.#filter.values());
-      // Something else may have been chosen meanwhile.
+      // The filter may have changed meanwhile.
       if (chosen === JSON.stringify(this.#filter.values())) this.#take(page);
     } catch (error) {
       fill(this.#says, renderFailure(error));
@@ -162,7 +162,7 @@ export class ConversationTable {
     ];
   }
 
-  /** Every choice has an address, without a step of its own in the history. */
+  /** Every choice has an address, without its own history entry. */
   #remember(q: string): void {
     if (!/^#\/overview|^$/.test(location.hash)) return;
     const query = new URLSearchParams({ ...(q === "" ? {} : { q }), ...this.#filter.values() }).toString();
@@ -171,7 +171,7 @@ export class ConversationTable {
   }
 }
 
-/** Every word, anywhere in what the row says. */
+/** Every word, anywhere in the row. */
 function holds(row: CountedConversation, words: string): boolean {
   const text = [row.heading, row.project, row.agent, row.branch, row.model, row.sessionKey, ...row.tags]
     .join(" ")
@@ -182,7 +182,7 @@ function holds(row: CountedConversation, words: string): boolean {
     .every((word) => text.includes(word));
 }
 
-/** How many of its messages the context says nothing of, and why. */
+/** How many of its messages are not in the context, and why. */
 function describeLeftOut({ counts }: CountedConversation): string | undefined {
   const reasons = [
     ...Object.entries(counts.hidden).filter(([, count]) => count > 0),

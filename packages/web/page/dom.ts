@@ -1,6 +1,6 @@
 /**
- * Building the page. Whatever was stored reaches it as text nodes and through nothing else: there is no way here to turn text into markup.
- * Characters that could reverse the reading direction or hide are shown by their number.
+ * Building the page. Stored text reaches it only as text nodes: nothing here can turn text into markup. Characters that could reverse the
+ * reading direction or hide are shown by their number.
  */
 import { quoteText } from "@lossless/interchange/reading";
 import type { Markup, MarkupElement } from "@lossless/interchange/reading";
@@ -8,7 +8,7 @@ import type { Markup, MarkupElement } from "@lossless/interchange/reading";
 export type Child = Node | string | number | null | undefined | false;
 type Attributes = Readonly<Record<string, string | number | boolean | undefined | ((event: Event) => void)>>;
 
-/** An element; attributes that are functions listen to events (`onclick`). */
+/** An element; attributes that are functions are event listeners (`onclick`). */
 export function h<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   attributes: Attributes = {},
@@ -54,7 +54,7 @@ export function fill(element: Element, ...children: readonly Child[]): void {
   element.replaceChildren(...toNodes(children));
 }
 
-/** Stored text as nodes: what is sneaky is named, what was searched for is marked. */
+/** Stored text as nodes: hidden characters are named, search matches are marked. */
 export const textNodes = (text: string, mark: RegExp | null = null): Node[] =>
   quoteText(text, mark).map(toNode);
 
@@ -64,14 +64,14 @@ export const toElement = ({ name, attributes, children }: MarkupElement): HTMLEl
 const toNode = (markup: Markup): Node =>
   typeof markup === "string" ? document.createTextNode(markup) : toElement(markup);
 
-/** Marks the words of a search, as far as they stand in a text as typed. */
+/** Marks the words of a search, if they occur in a text as typed. */
 export function toMark(query: string): RegExp | null {
   const words = query.split(/\s+/).filter((word) => word.length > 1 || /[^ -~]/.test(word));
   const escaped = words.slice(0, 20).map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
   return escaped.length === 0 ? null : new RegExp(escaped.join("|"), "giu");
 }
 
-/** Runs calls at once, but not more often than this; of those that come too early the last is made up for. */
+/** Runs calls at once, but not more often than this; of the calls that come too early, the last runs later. */
 export function throttle(work: () => void): (restMs: number) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let ranAt = Number.NEGATIVE_INFINITY;
@@ -85,7 +85,7 @@ export function throttle(work: () => void): (restMs: number) => void {
   };
 }
 
-/** Runs the last of several calls that come close together. */
+/** Runs only the last of several calls in quick succession. */
 export function debounce<Arguments extends unknown[]>(
   work: (...values: Arguments) => void,
   delayMs: number,

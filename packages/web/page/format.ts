@@ -1,11 +1,11 @@
-/** Numbers, sizes and times as people read them. Pure. */
+/** Numbers, sizes and times for people to read. Pure. */
 
 export const formatCount = (count: number): string => Math.round(count).toLocaleString("en");
 
 export const countOf = (count: number, noun: string, plural = `${noun}s`): string =>
   `${formatCount(count)} ${count === 1 ? noun : plural}`;
 
-/** Three figures: 1,234,567 is 1.23M. */
+/** Three digits: 1,234,567 is 1.23M. */
 export function formatShort(count: number): string {
   const units = ["", "k", "M", "G"];
   let value = count;
@@ -29,10 +29,10 @@ export const formatShare = (part: number, whole: number): string =>
 export const formatFactor = (raw: number, context: number): string =>
   context === 0 ? "–" : `${(raw / context).toFixed(raw / context >= 100 ? 0 : 1)} : 1`;
 
-/** Made once: making one takes longer than all it writes for a view. */
+/** Created once: creating one takes longer than formatting everything in a view. */
 let times = makeTimes("UTC");
 
-/** The zone that the settings name; the same in every view. */
+/** The time zone of the settings; the same in every view. */
 export function setTimeZone(timezone: string): void {
   times = makeTimes(timezone);
 }
@@ -49,7 +49,7 @@ function makeTimes(timeZone: string): {
 
 export const formatTime = (ms: number | null): string => (ms === null ? "–" : times.minute.format(ms));
 
-/** Moments along an axis: days, and hours where days repeat. Empty where a label would repeat the one before. */
+/** Times along an axis: days, and hours where days repeat. Empty if a label would repeat the one before. */
 export function labelTimes(moments: readonly number[]): string[] {
   const days = moments.map(formatDay);
   const isRepeating = new Set(days).size < days.length;
@@ -67,7 +67,7 @@ export function formatDuration(ms: number): string {
   return seconds < 3600 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
 
-/** At most three figures, also below one: 0.075, 2.5, 120. */
+/** At most three digits, also below one: 0.075, 2.5, 120. */
 export const formatAmount = (value: number): string =>
   value >= 999.5 ? formatShort(value) : String(Number(value.toPrecision(3)));
 
@@ -77,7 +77,7 @@ export const formatHours = (ms: number): string => (ms / 3_600_000).toFixed(1);
 
 export const formatDay = (ms: number): string => times.day.format(ms);
 
-/** `3 min ago`, or the day when it is long past. */
+/** `3 min ago`, or the day when it is long ago. */
 export function formatAgo(ms: number | null, now: number): string {
   if (ms === null) return "never";
   const seconds = (now - ms) / 1000;
@@ -87,7 +87,7 @@ export function formatAgo(ms: number | null, now: number): string {
   return formatTime(ms);
 }
 
-/** Budgets on a slider: equal steps multiply by the same. */
+/** Budgets on a slider: equal steps multiply by the same factor. */
 const MIN_BUDGET = 2_000;
 const MAX_BUDGET = 1_000_000;
 const SLIDER_STEPS = 1000;

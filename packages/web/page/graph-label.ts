@@ -1,6 +1,6 @@
 /**
- * What is written into a box of the graph: how much it covers, then its first words, as far as there is room. A line that has no room is left
- * out or ends with an ellipsis; nothing is cut through. A box too narrow for a line is written upwards.
+ * The label of a box in the graph: how much it covers, then its first words, as far as they fit. A line that does not fit is omitted or ends
+ * with an ellipsis; no character is cut off. In a box too narrow for a line the text is vertical.
  */
 import { formatCount, formatDay, formatShort } from "./format.ts";
 import type { GraphNode } from "../src/api-types.ts";
@@ -16,7 +16,7 @@ export interface LabelBox {
 
 const LINE_PX = 17;
 const PAD_PX = 8;
-/** Narrower than this, letters go upwards; narrower than the second, there are none. */
+/** Narrower than this, text is vertical; narrower than the second, there is none. */
 const LEAST_ACROSS_PX = 64;
 const LEAST_UPWARDS_PX = 15;
 const LEAST_UPWARDS_HEIGHT_PX = 64;
@@ -79,7 +79,7 @@ function paintUpwards(pen: CanvasRenderingContext2D, node: GraphNode, words: str
   pen.restore();
 }
 
-/** On one line where it has room, else one below the other; each in the longest form that fits. */
+/** On one line if it fits, otherwise on several; each in the longest form that fits. */
 function fitFacts(node: GraphNode, room: number, measure: Measure): string[] {
   const isStandIn = node.isRoot && node.state === "reserve";
   const messages = `${formatCount(node.messages)} ${node.messages === 1 ? "message" : "messages"}`;
@@ -95,7 +95,7 @@ function fitFacts(node: GraphNode, room: number, measure: Measure): string[] {
   ];
 }
 
-/** Words repeat from box to box and from frame to frame; measuring them is most of what a label costs. */
+/** Words repeat from box to box and from frame to frame; measuring them is most of the cost of a label. */
 const widths = new Map<string, number>();
 const MAX_WIDTHS = 20_000;
 

@@ -1,13 +1,13 @@
 /**
- * Where summaries are drawn: across by the messages they cover, in order; up by depth. A summary is as wide as what it covers, so that what
- * lies above what can be seen at once. Summaries of one depth that cover the same (a stand-in beside the one it stands in for) get lanes of
- * their own. Pure, and fast enough to be done again at every change: sorting is the most of it.
+ * The layout of summaries: horizontally by the messages they cover, in order; vertically by depth. A summary is as wide as what it covers, so
+ * that the hierarchy is visible at once. Summaries of one depth that cover the same (a reserve summary beside the one it replaces) get separate
+ * lanes. Pure, and fast enough to run at every change: most of it is sorting.
  */
 import type { GraphNode } from "../src/api-types.ts";
 
 export interface LayoutNode {
   readonly node: GraphNode;
-  /** In messages from the begin of the conversation. */
+  /** In messages from the start of the conversation. */
   readonly x: number;
   readonly width: number;
   /** From the bottom, leaves first. */
@@ -21,9 +21,9 @@ export interface GraphLayout {
   readonly rows: readonly (readonly LayoutNode[])[];
   /** Depth of each row. */
   readonly depths: readonly number[];
-  /** Messages that lie under leaves. */
+  /** Messages under leaves. */
   readonly foldedWidth: number;
-  /** Where a position is, in messages from the begin. */
+  /** The x of a position, in messages from the start. */
   readonly xOf: (position: number) => number;
 }
 
@@ -60,7 +60,7 @@ interface Draft {
   readonly width: number;
 }
 
-/** As few lanes as do without overlaps; those of the context come first. */
+/** As few lanes as possible without overlaps; those of the context come first. */
 function assignLanes(drafts: readonly Draft[]): Draft[][] {
   const ordered = drafts.toSorted((a, b) => Number(isAside(a)) - Number(isAside(b)) || a.x - b.x);
   const lanes: Draft[][] = [];
@@ -75,7 +75,7 @@ function assignLanes(drafts: readonly Draft[]): Draft[][] {
 const isAside = ({ node }: Draft): boolean => node.state !== "cover";
 
 function isFree(lane: readonly Draft[], { x, width }: Draft): boolean {
-  // What was placed last is mostly the neighbour; only a stand-in has to look further.
+  // The last one placed is usually the neighbour; only a reserve summary has to search further.
   const last = lane.at(-1);
   if (last === undefined || last.x + last.width <= x + EPSILON) return true;
   return lane.every((other) => other.x + other.width <= x + EPSILON || x + width <= other.x + EPSILON);
@@ -88,7 +88,7 @@ interface Scale {
   at(position: number, edge: "start" | "end"): number;
 }
 
-/** From positions, which have gaps, to numbers of messages, which have none. */
+/** Maps positions, which have gaps, to message numbers, which have none. */
 function buildScale(nodes: readonly GraphNode[]): Scale {
   const leaves = nodes
     .filter(({ depth, state }) => depth === 0 && (state === "cover" || state === "reserve"))

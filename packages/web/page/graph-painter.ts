@@ -1,6 +1,6 @@
 /**
- * Draws the graph of summaries: boxes by depth and by what they cover, lines from each to its sources, the messages at the bottom, and the
- * days below. Draws only what can be seen; knows where everything is, so that a pointer can ask what it is over.
+ * Draws the graph of summaries: boxes by depth and by what they cover, lines from each to its sources, the messages at the bottom, and the days
+ * below. Draws only what is visible; knows the location of everything, to find what is under the pointer.
  */
 import { colourOfDepth, readColours } from "./canvas.ts";
 import type { Colours, Surface } from "./canvas.ts";
@@ -12,7 +12,7 @@ const GAP_PX = 2;
 const AXIS_PX = 26;
 const TAIL_PX = 26;
 const RADIUS_PX = 5;
-/** Beyond this many in view, lines between them are only noise. */
+/** With more than this many in view, lines between them are only noise. */
 const MAX_EDGES = 3_000;
 
 interface Box {
@@ -22,22 +22,22 @@ interface Box {
   readonly height: number;
 }
 
-/** What is to be drawn, and from where it is looked at. */
+/** What to draw, and the visible part. */
 export interface Scene {
   readonly placed: GraphLayout;
   readonly sources: ReadonlyMap<string, readonly string[]>;
-  /** Messages from the begin to the end of the conversation. */
+  /** Messages from the start to the end of the conversation. */
   readonly totalWidth: number;
-  /** Messages at the left edge, and pixels a message. */
+  /** Messages at the left edge, and pixels per message. */
   readonly left: number;
   readonly scale: number;
-  /** What is above and below the chosen one; empty: nothing is chosen. */
+  /** Ancestors and descendants of the chosen summary; empty: none is chosen. */
   readonly near: ReadonlySet<string>;
   readonly selected: string | null;
   readonly hovered: string | null;
-  /** The first words of a summary; empty while they are not read. */
+  /** The first words of a summary; empty until loaded. */
   readonly wordsOf: (summaryId: string) => string;
-  /** A message to point at, in messages from the begin. */
+  /** A message to mark, in messages from the start. */
   readonly pin: { readonly x: number; readonly name: string } | null;
 }
 
@@ -73,7 +73,7 @@ export function findAt(scene: Scene, x: number, y: number, height: number): Layo
 }
 
 interface Frame {
-  /** Where the lowest row stands. */
+  /** The bottom of the lowest row. */
   readonly base: number;
   readonly rowHeight: number;
 }
@@ -83,7 +83,7 @@ function frameOf({ placed }: Scene, height: number): Frame {
   return { base, rowHeight: base / Math.max(1, placed.rows.length) };
 }
 
-/** Summaries whose first words can be read at this size. */
+/** Summaries whose first words are legible at this size. */
 export function listLegible(scene: Scene, width: number, height: number): string[] {
   const frame = frameOf(scene, height);
   return scene.placed.nodes.flatMap((one) => {
@@ -171,7 +171,7 @@ function paintEdges(
   }
 }
 
-/** The messages themselves: under summaries, and after them as they are. */
+/** The messages themselves: under summaries, and unfolded after them. */
 function paintMessages(
   pen: CanvasRenderingContext2D,
   width: number,
@@ -210,7 +210,7 @@ function paintDays(
     const at = (x - left) * scale;
     if (at < free || at > width - 80) continue;
     const day = formatDay(node.earliestAt);
-    // Hours where the day is the one before.
+    // Hours if the day is the same as before.
     pen.fillText(day === lastDay ? formatTime(node.earliestAt).slice(-5) : day, at + 2, height - AXIS_PX / 2);
     lastDay = day;
     free = at + 116;
@@ -235,7 +235,7 @@ function paintPinLine(
   pen.setLineDash([]);
 }
 
-/** The name of the chosen message, and where it is among all. */
+/** The name of the chosen message, and its place among all. */
 function paintPin(
   pen: CanvasRenderingContext2D,
   { x, name }: { readonly x: number; readonly name: string },
@@ -263,7 +263,7 @@ function paintDepths(
   for (const [row, depth] of placed.depths.entries()) {
     const label = placed.depths[row - 1] === depth ? `depth ${depth}, more` : `depth ${depth}`;
     const y = base - (row + 1) * rowHeight + 11;
-    // Lines to sources pass here; letters stand in front of them.
+    // Lines to sources pass here; the text is in front of them.
     pen.fillStyle = colours.panel;
     pen.fillRect(4, y - 8, pen.measureText(label).width + 8, 16);
     pen.fillStyle = colours.faint;

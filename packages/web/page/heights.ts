@@ -1,6 +1,6 @@
 /**
- * Heights of the rows of a long list, most of them guessed until they are seen. Where a row begins, which row is at a place, and a row that
- * turns out taller all take a few steps, however long the list is. Pure. A binary indexed tree.
+ * Heights of the rows of a long list, most of them estimated until they are seen. A binary indexed tree: finding where a row begins or which row
+ * is at an offset, and changing a height, take a few steps, however long the list is. Pure.
  */
 export class Heights {
   readonly count: number;
@@ -11,7 +11,7 @@ export class Heights {
     this.count = count;
     this.#heights = new Float64Array(count).fill(estimate);
     this.#tree = new Float64Array(count + 1);
-    // A node holds as many rows as its lowest bit says.
+    // A node covers as many rows as its lowest bit says.
     for (let node = 1; node <= count; node++) this.#tree[node] = estimate * (node & -node);
   }
 
@@ -30,7 +30,7 @@ export class Heights {
     return this.#heights[index] ?? 0;
   }
 
-  /** True when it was another. */
+  /** True when it has changed. */
   set(index: number, height: number): boolean {
     const change = height - this.heightOf(index);
     if (Math.abs(change) < 0.5) return false;
@@ -40,7 +40,7 @@ export class Heights {
     return true;
   }
 
-  /** The row at a place; the first or last for places outside. */
+  /** The row at an offset; the first or last for offsets outside. */
   indexAt(offset: number): number {
     let node = 0;
     let rest = offset;

@@ -1,6 +1,6 @@
 /**
- * Naming, tagging, pinning and hiding a conversation. What is sent is what was changed here, so that a tag that somebody else added meanwhile
- * stays. Where the inspector only reads, the same is said as commands.
+ * Naming, tagging, pinning and hiding a conversation. Only the changes made here are sent, so that a tag that somebody else added meanwhile
+ * stays. If the inspector is read-only, it shows the commands instead.
  */
 import { changeLabels, writeAccess } from "./api.ts";
 import type { HeadedConversation, LabelUpdate } from "./api.ts";
@@ -85,7 +85,7 @@ function renderForm(
     save.disabled = true;
     const update = findChanges(row, {
       name: name.value.trim(),
-      // A tag may hold a comma: tags that nobody touched stay as they are.
+      // A tag may contain a comma: unchanged tags stay as they are.
       tags:
         tags.value === row.tags.join(", ")
           ? row.tags

@@ -1,5 +1,5 @@
 /**
- * The page: finds the view that the address names, keeps it fresh while agents write, and hands keys to it. Addresses: `#/<view>/<n>` for a
+ * The page: opens the view that the address names, refreshes it while agents write, and forwards keys to it. Addresses: `#/<view>/<n>` for a
  * view of conversation n, `#msg_<n>` for a message, `#sum_…` for a summary.
  */
 import {
@@ -46,7 +46,7 @@ const KEYS: readonly (readonly [key: string, says: string])[] = [
   ["?", "these keys"],
 ];
 
-/** How long a view may take to become as long as it was: about five seconds. */
+/** How long a view may take to reach its previous length: about five seconds. */
 const GO_BACK_FRAMES = 300;
 const REMEMBER_MS = 150;
 
@@ -62,9 +62,9 @@ class Page {
   #conversationId: number | null = null;
   #tab = "overview";
   readonly #headings = new Map<number, string>();
-  /** Whether the last thing that was done was done with a key. */
+  /** Whether the last action used the keyboard. */
   #isByKeyboard = false;
-  /** Read when the page was opened; good for the first view only. */
+  /** Loaded when the page was opened; used for the first view only. */
   #known: Overview | null = null;
 
   constructor(root: HTMLElement) {
@@ -157,7 +157,7 @@ class Page {
         this.#choose(this.#conversationId);
         this.#nameTab();
       };
-      // A conversation that is not there is told by the view.
+      // The view reports a conversation that does not exist.
       readConversation(id).then(name, () => undefined);
     }
     this.#picker.value = String(id);
@@ -169,7 +169,7 @@ class Page {
     return h("option", { value: row.conversationId }, [row.heading, ...where].join(" · "));
   }
 
-  /** The tab of the browser: first what it is about. */
+  /** The browser tab: the subject first. */
   #nameTab(): void {
     const [, label = "Overview", isOfConversation = false] = TABS.find(([name]) => name === this.#tab) ?? [];
     const heading = isOfConversation ? this.#headings.get(this.#conversationId ?? 0) : undefined;
@@ -254,7 +254,7 @@ class Page {
       ),
     );
     fill(this.#main, view.element);
-    // What had the focus is gone with the view before; Tab goes on in this one, not at the top of the page.
+    // The focused element is gone with the previous view; Tab continues in this one, not at the top of the page.
     if (this.#isByKeyboard && document.activeElement === document.body)
       this.#main.focus({ preventScroll: true });
     void this.#goBack();
@@ -263,7 +263,7 @@ class Page {
     this.#nameTab();
   }
 
-  /** To where a view was left, when somebody comes back to it: as soon as it is long enough. */
+  /** Restores the scroll position of a view when the user returns: as soon as it is long enough. */
   async #goBack(): Promise<void> {
     const top: unknown = (history.state as { top?: unknown } | null)?.top;
     const view = this.#view;
@@ -276,7 +276,7 @@ class Page {
     }
   }
 
-  /** Told by the server when something was stored or folded. */
+  /** Notified by the server when something was stored or folded. */
   #follow(): void {
     let isFirst = true;
     const refresh = throttle(() => this.#view?.refresh?.());
@@ -363,7 +363,7 @@ function renderHelp(): HTMLDialogElement {
 
 const systemTheme = window.matchMedia("(prefers-color-scheme: dark)");
 
-/** What was chosen here, else what the system has. */
+/** The theme chosen here, otherwise that of the system. */
 function applyTheme(): void {
   const theme = localStorage.getItem("theme") ?? (systemTheme.matches ? "dark" : "light");
   document.documentElement.dataset["theme"] = theme;

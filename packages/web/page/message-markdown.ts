@@ -1,8 +1,8 @@
-/** Messages as Markdown, to be pasted elsewhere. Pure. */
+/** Messages as Markdown, for pasting elsewhere. Pure. */
 import type { MessageJson, PartJson } from "./api.ts";
 import { formatTime } from "./format.ts";
 
-/** Headings and parts of some messages; empty ones are left out. */
+/** Headings and parts of some messages; empty ones are omitted. */
 export const toMarkdown = (messages: readonly MessageJson[]): string =>
   messages
     .map((message) => {

@@ -1,4 +1,4 @@
-/** One message as it is shown: who, when, how large, and its parts. What is long or machine-made is folded until somebody opens it. */
+/** Renders one message: author, time, size, and its parts. Long or machine-generated parts are folded until the user opens them. */
 import {
   describeFile,
   describeResult,
@@ -16,15 +16,15 @@ import { formatBytes, formatCount, formatTime } from "./format.ts";
 import { toMarkdown } from "./message-markdown.ts";
 import { whenRead } from "./view.ts";
 
-/** Plain text longer than this is folded to its begin. */
+/** Longer plain text is folded to its beginning. */
 const FOLD_CHARS = 3_000;
 
 export interface MessageOptions {
-  /** Told after it was forgotten from here; without it, nothing can be done to it. */
+  /** Called after it was forgotten from here; without it, no action is offered. */
   readonly onChange?: (() => void) | null;
   /** The result of a call that is shown with it. */
   readonly resultOf?: (toolCallId: string) => PartJson | undefined;
-  /** It was looked for: nothing of it that holds the words stays folded. */
+  /** It was searched for: no part that contains the words stays folded. */
   readonly isTarget?: boolean;
 }
 
@@ -131,7 +131,7 @@ function renderPart(id: number, part: PartJson, options: PartOptions): HTMLEleme
   }
 }
 
-/** A call with its result: one card, folded to a line, unless it changes a few lines of a file. */
+/** A call with its result: one card, folded to a line, unless it changes only a few lines of a file. */
 function renderCall(part: PartJson, { mark, resultOf }: PartOptions): HTMLElement {
   const result = part.toolCallId === null ? undefined : resultOf?.(part.toolCallId);
   const kind = result?.isError === true ? "call failed" : "call";
@@ -156,7 +156,7 @@ function renderText(text: string, mark: RegExp | null, isWhole: boolean): HTMLEl
   return h("div", { class: "part" }, ...renderBlocks(text, mark));
 }
 
-/** Markdown, or running text and fenced code where it is too long for that. */
+/** Markdown, or plain text and fenced code if it is too long for that. */
 export const renderBlocks = (text: string, mark: RegExp | null): HTMLElement[] =>
   markUpText(text, mark).map(toElement);
 
@@ -176,7 +176,7 @@ function renderFolded(kind: string, parts: readonly PartJson[], mark: RegExp | n
       result && h("span", { class: "outcome" }, ...textNodes(describeResult(result), mark)),
     ),
   );
-  // Made when it is opened: most never are.
+  // Built when it is opened: most never are.
   const fillIn = (): void => {
     if (details.childElementCount === 1)
       details.append(...parts.map((one) => renderBody(one, mark)), ...parts.flatMap(renderResultLink));
@@ -194,7 +194,7 @@ const renderBody = (part: PartJson, mark: RegExp | null): HTMLElement =>
       ? renderDiff(part.call.diff, `what ${part.toolName ?? "the tool"} changes`, mark)
       : renderCode(part.text, "", mark);
 
-/** The end of a long result is a message away. */
+/** The end of a long result is in its own message. */
 const renderResultLink = (part: PartJson): HTMLElement[] =>
   part.ofMessage !== undefined && part.chars > part.text.length
     ? [h("a", { href: `#msg_${part.ofMessage}` }, `all ${formatCount(part.chars)} characters`)]

@@ -1,4 +1,4 @@
-/** Small plots as SVG: lines over a number, bars over days. Each has a table's worth of words in its label, for those who cannot see it. */
+/** Small plots as SVG: lines over a number, bars over days. The label of each describes its data, for people who cannot see it. */
 import { h, s } from "./dom.ts";
 import { formatShort } from "./format.ts";
 
@@ -12,7 +12,7 @@ export interface LinePlot {
   readonly label: string;
   readonly x: readonly number[];
   readonly lines: readonly Line[];
-  /** Places on x that are marked, with what a pointer is told. */
+  /** Marked places on x, with their tooltips. */
   readonly marks?: readonly { readonly x: number; readonly says: string }[];
   readonly markName?: string;
   readonly describeX: (index: number) => string;
@@ -21,7 +21,7 @@ export interface LinePlot {
 
 const MOST_WIDTH = 1200;
 const LEAST_WIDTH = 320;
-/** What stands beside a plot: the view's margins and the plot's own. */
+/** The margins beside a plot: the view's and the plot's own. */
 const MARGINS_PX = 56;
 const LABEL_PX = 92;
 const LEFT = 58;
@@ -32,11 +32,11 @@ const BOTTOM = 32;
 const MOST_GRID_LINES = 6;
 const LEAST_TOP = 4;
 
-/** Drawn in pixels, so that letters keep their size on a narrow screen. */
+/** Drawn in pixels, so that text keeps its size on a narrow screen. */
 const chooseWidth = (most = MOST_WIDTH): number =>
   Math.max(LEAST_WIDTH, Math.min(most, window.innerWidth - MARGINS_PX));
 
-/** As many labels as have room, always with the first and the last. */
+/** As many labels as fit, always including the first and the last. */
 function thinOut(labels: readonly string[], width: number): string[] {
   const count = Math.max(2, Math.min(labels.length, Math.floor((width - LEFT) / LABEL_PX)));
   return Array.from(
@@ -129,7 +129,7 @@ export interface Bar {
 export interface BarPlot {
   readonly label: string;
   readonly bars: readonly Bar[];
-  /** The value at the top; a round one above the highest bar when absent. */
+  /** The value at the top; when absent, a round one above the highest bar. */
   readonly top?: number;
   /** Between two lines of the grid; a round one when absent. */
   readonly step?: number;

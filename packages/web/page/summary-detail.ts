@@ -1,4 +1,4 @@
-/** One summary with everything around it: what it says, covers and costs, what it was made from, and every message under it. */
+/** One summary with everything around it: its text, what it covers and costs, its sources, and every message under it. */
 import { renderAction } from "./action-dialog.ts";
 import { listUnder } from "./api.ts";
 import type { SummaryNode, UnderSummary } from "./api.ts";
@@ -74,7 +74,7 @@ function listIds(ids: readonly string[]): Child[] {
   return ids.length > SHOWN_IDS ? [...shown, `and ${formatCount(ids.length - SHOWN_IDS)} more`] : shown;
 }
 
-/** Opened on demand: there may be a hundred thousand. */
+/** Loaded on demand: there may be a hundred thousand. */
 function renderUnder({ summaryId, messages }: SummaryNode): HTMLElement {
   const list = h("ol", { class: "under" });
   const more = h("button", { type: "button", class: "more" }, "More");

@@ -1,6 +1,6 @@
 /**
- * The items of a context as blocks: each as large as its tokens and coloured by depth, flowing through rows of equal length like words
- * through lines. A pointer over a block is told what it is and why it is there; a click chooses it.
+ * The items of a context as blocks: sized by tokens and coloured by depth, wrapped in rows of equal length like words in lines. A tooltip says
+ * what a block is and why it is there; a click chooses it.
  */
 import type { ExplainedItem } from "./api.ts";
 import { Canvas, colourOfDepth, readColours } from "./canvas.ts";
@@ -64,7 +64,7 @@ export class TokenStrip {
     const colours = readColours();
     let labelled = -1;
     const rowHeight = (height - GAP_PX * (ROWS - 1)) / ROWS;
-    // The room that is left.
+    // The remaining room.
     pen.fillStyle = colours.line;
     pen.globalAlpha = 0.35;
     for (let row = 0; row < ROWS; row++) pen.fillRect(0, row * (rowHeight + GAP_PX), width, rowHeight);
@@ -100,7 +100,7 @@ export class TokenStrip {
       1,
       items.reduce((sum, { tokens }) => sum + tokens, 0),
     );
-    // What is free of the budget stays empty, unless the context is a small part of it.
+    // The free part of the budget stays empty, unless the context is a small part of it.
     const perRow = Math.max(total, Math.min(budgetTokens, total * 1.6)) / ROWS;
     let at = 0;
     for (const [index, { tokens }] of items.entries()) {

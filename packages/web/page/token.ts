@@ -1,6 +1,6 @@
 /**
- * The token that lets this page ask about the archive. It comes in the address that `lcm web` printed, leaves it at once, and is kept in the
- * session storage: of this tab and of this port, and sent nowhere unless the page's own script sends it.
+ * The token that lets this page read the archive. It arrives in the address that `lcm web` printed, is removed from it at once, and is kept in
+ * the session storage: limited to this tab and this port, and sent only by the page's own script.
  */
 
 const KEY = "lcm-token";
@@ -17,6 +17,6 @@ function takeToken(): string {
 
 const token = takeToken();
 
-/** Every question to the server goes through here. */
+/** Every request to the server goes through here. */
 export const fetchWithToken = (path: string, options: RequestInit = {}): Promise<Response> =>
   fetch(path, { ...options, headers: { ...options.headers, "x-lcm-token": token } });

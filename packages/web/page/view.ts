@@ -1,4 +1,4 @@
-/** What a view is to the page around it, and what several views show. */
+/** The interface of a view, and elements that several views show. */
 import { h, textNodes } from "./dom.ts";
 import type { Child } from "./dom.ts";
 import { nameProject } from "./format.ts";
@@ -7,9 +7,9 @@ export interface View {
   readonly element: HTMLElement;
   /** The archive has changed. */
   refresh?(): void;
-  /** How long a view that is dear to make is left alone while an agent writes; at once when absent. */
+  /** How long a view that is expensive to build is not refreshed while an agent writes; absent: refreshed at once. */
   readonly restMs?: number;
-  /** True when the key was for it. */
+  /** True when it handled the key. */
   press?(key: string): boolean;
   close?(): void;
 }
@@ -24,7 +24,7 @@ export const renderFailure = (error: unknown): HTMLElement =>
 export const renderLoading = (what: string): HTMLElement =>
   h("p", { class: "faint", "aria-busy": true }, `Reading ${what} …`);
 
-/** Does something with what arrives, or shows why it did not. */
+/** Handles a response, or shows why it failed. */
 export async function whenRead<T>(
   answer: Promise<T>,
   use: (value: T) => void,
@@ -37,7 +37,7 @@ export async function whenRead<T>(
   }
 }
 
-/** The name of a view, and what it is of. */
+/** The name of a view, and its subject. */
 export const renderHead = (name: string, ...of: readonly Child[]): HTMLElement =>
   h("div", { class: "head" }, h("h1", {}, name), h("span", { class: "of" }, ...of));
 
@@ -45,7 +45,7 @@ export const renderHead = (name: string, ...of: readonly Child[]): HTMLElement =
 export const renderCard = (name: string, value: Child, more: Child = null): HTMLElement =>
   h("div", { class: "card" }, h("dt", {}, name), h("dd", {}, value, more !== null && h("small", {}, more)));
 
-/** Project, agent and branch of a conversation, as far as they are known. */
+/** Project, agent and branch of a conversation, if known. */
 export const describeOrigin = ({ project, agent, branch = null }: ConversationOrigin): string[] =>
   [project === null ? null : nameProject(project), agent, branch].filter((word) => word !== null);
 

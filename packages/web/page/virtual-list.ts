@@ -1,6 +1,6 @@
 /**
- * A list of any length of which only what can be seen exists. Rows may have any height; when one turns out other than guessed, what is being
- * read stays where it is.
+ * A list of any length in which only visible rows exist. Rows may have any height; when one differs from its estimate, what is being read stays
+ * in place.
  */
 import { h } from "./dom.ts";
 import { Heights } from "./heights.ts";
@@ -10,7 +10,7 @@ export interface VirtualListOptions {
   readonly count: number;
   readonly estimate: number;
   readonly render: (index: number) => HTMLElement;
-  /** Told when other rows come into view. */
+  /** Called when other rows come into view. */
   readonly onRange?: (first: number, last: number) => void;
 }
 
@@ -30,7 +30,7 @@ export class VirtualList {
     this.#options = options;
     this.#heights = new Heights(options.count, options.estimate);
     this.#space = h("div", { class: "vlist-space", role: "list", "aria-label": options.label });
-    // As high as it will be: a list that is opened at its end must not show its begin first.
+    // Reserve the full height: a list that is opened at its end must not show its start first.
     this.#space.style.height = `${this.#heights.total}px`;
     this.element = h(
       "div",
@@ -39,7 +39,7 @@ export class VirtualList {
     );
     this.element.addEventListener("scroll", () => this.update(), { passive: true });
     new ResizeObserver(() => this.update()).observe(this.element);
-    // A row that unfolds, or a picture that arrives, changes its height.
+    // A row that unfolds, or a picture that loads, changes its height.
     this.#space.addEventListener("toggle", () => this.update(), true);
     this.#space.addEventListener("load", () => this.update(), true);
   }
@@ -48,7 +48,7 @@ export class VirtualList {
     return this.#heights.count;
   }
 
-  /** The row at the top of what can be seen. */
+  /** The first visible row. */
   get first(): number {
     return this.#heights.indexAt(this.element.scrollTop);
   }
@@ -64,7 +64,7 @@ export class VirtualList {
   }
 
   scrollTo(index: number, place: "start" | "center" = "start"): void {
-    // Rows on the way are guessed; after they were seen the place is exact.
+    // Rows on the way are estimated; once they were seen the offset is exact.
     for (let pass = 0; pass < MAX_PASSES; pass++) {
       const room =
         place === "center" ? Math.max(0, (this.element.clientHeight - this.#heights.heightOf(index)) / 2) : 0;
@@ -73,7 +73,7 @@ export class VirtualList {
     }
   }
 
-  /** Makes rows anew, because there is more to show in them. */
+  /** Rebuilds rows, because there is more to show in them. */
   invalidate(first: number, last: number): void {
     for (let index = first; index <= last; index++) {
       this.#rows.get(index)?.remove();

@@ -1,8 +1,8 @@
-/** Text in lines that fit a width, by a measure of one's own. Pure. */
+/** Wraps text to a width, with a given measuring function. Pure. */
 
 export type Measure = (text: string) => number;
 
-/** Text in lines of at most this width. What has no room is left out, and the last line says so. */
+/** Text in lines of at most this width. What does not fit is omitted, and the last line ends with an ellipsis. */
 export function wrap(text: string, width: number, maxLines: number, measure: Measure): string[] {
   if (text === "" || maxLines <= 0) return [];
   const space = measure(" ");
@@ -20,7 +20,7 @@ export function wrap(text: string, width: number, maxLines: number, measure: Mea
     if (line !== "" && used + space + wide > width && close()) return endWithEllipsis(lines, width, measure);
     if (wide > width) {
       lines.push(cutWord(word, width, measure));
-      // A word that is cut says so itself.
+      // A cut word already ends with an ellipsis.
       if (lines.length >= maxLines) return lines;
       continue;
     }

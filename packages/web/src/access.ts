@@ -1,8 +1,8 @@
 /**
- * Who may talk to the inspector: the browser of the person who started it, and nobody else. The page's own files are open to whoever finds
- * the port; every question about the archive needs the token, in a header that the page's script sets. A cookie would not do: cookies know no
- * ports, so every other server on this machine would be sent it. Host and Origin are checked too, so that neither a page of another site nor a
- * name that was pointed at this machine gets an answer.
+ * Access control of the inspector: only the browser of the person who started it may use it. The page's own files are public on the port; every
+ * request about the archive needs the token, in a header that the page's script sets. A cookie would not do: cookies ignore ports, so the
+ * browser would send it to every other server on this machine. Host and Origin are checked too, so that neither a page of another site nor a DNS
+ * name pointed at this machine gets an answer.
  */
 import { isSameSecret } from "@lossless/core/doors";
 import { randomBytes } from "node:crypto";
@@ -10,13 +10,13 @@ import type { IncomingHttpHeaders } from "node:http";
 
 export type Refusal = { readonly status: number; readonly message: string };
 
-/** What is asked of the headers and the address of a request. */
+/** The headers and the address of a request. */
 export interface Visit {
   readonly headers: IncomingHttpHeaders;
   readonly url: URL;
 }
 
-/** Carries the token. The page took it from the address that `lcm web` printed. */
+/** Carries the token, which the page took from the address that `lcm web` printed. */
 const TOKEN_HEADER = "x-lcm-token";
 
 /** Carries the token for changes, which only the page's own script can know. */
@@ -31,7 +31,7 @@ export class Gate {
     this.#hosts = new Set([`127.0.0.1:${port}`, `localhost:${port}`]);
   }
 
-  /** Null for a visit of this inspector's own address, which may have the page's files. */
+  /** Null for a request to this inspector's own address, which may read the page's files. */
   refuse(visit: Visit): Refusal | null {
     const { host, origin } = visit.headers;
     if (host === undefined || !this.#hosts.has(host)) {
@@ -47,7 +47,7 @@ export class Gate {
     return null;
   }
 
-  /** For a visit that `refuse` lets pass: null when it may be told about the archive. */
+  /** For a request that passed `refuse`: null when it may read the archive. */
   refuseRead({ headers }: Visit): Refusal | null {
     const token = headers[TOKEN_HEADER];
     if (typeof token === "string" && isSameSecret(token, this.token)) return null;
@@ -55,8 +55,8 @@ export class Gate {
   }
 
   /**
-   * For a visit that `refuseRead` lets pass: null when it may change something. A form of another site cannot send JSON, cannot set our
-   * header, does not know its token, and names its own Origin; each of these alone would be enough.
+   * For a request that passed `refuseRead`: null when it may change something. A form of another site cannot send JSON, cannot set our header,
+   * does not know its token, and names its own Origin; each of these alone would be enough.
    */
   refuseWrite({ headers }: Visit): Refusal | null {
     const { host, origin } = headers;
@@ -71,7 +71,7 @@ export class Gate {
   }
 }
 
-/** Nothing but the page's own files; nothing inside another page; nothing to anywhere else. */
+/** Only the page's own files; no embedding in another page; no connections to anywhere else. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -1,6 +1,6 @@
 /**
- * What can be done from the page, each as the command of the same name does it: by the one implementation in the engine and in `repair/`.
- * Preparing changes nothing; it says what would be done, and gives back the way to do exactly that.
+ * The actions of the page, each identical to the command of the same name: both use the one implementation in the engine and in `repair/`.
+ * Preparing changes nothing; it returns a preview and a function that does exactly that.
  */
 import { EngineError, formatMessageId, isServerAddress } from "@lossless/core";
 import type { Engine, Scope, Settings } from "@lossless/core";
@@ -20,34 +20,34 @@ export interface ActionOptions {
   readonly engine: Engine;
   readonly scope: Scope;
   readonly settings: Settings;
-  /** The model that writes summaries anew; null: the engine does it itself. */
+  /** The model that regenerates summaries; null: the engine does it itself. */
   readonly model: string | null;
 }
 
 export interface Prepared {
   readonly preview: Omit<ActionPreview, "confirmation">;
   readonly isEmpty: boolean;
-  /** What must still be so when it is done. */
+  /** What must be unchanged when it is done. */
   readonly boundTo: unknown;
   readonly run: (signal: AbortSignal) => Promise<Partial<ActionResult> & { readonly title: string }>;
 }
 
-export function prepare(options: ActionOptions, wish: ActionRequest): Promise<Prepared> {
-  switch (wish.action) {
+export function prepare(options: ActionOptions, request: ActionRequest): Promise<Prepared> {
+  switch (request.action) {
     case "backup":
       return prepareBackup(options);
     case "mend":
       return prepareMend(options);
     case "fold":
-      return prepareFold(options, wish.conversationId);
+      return prepareFold(options, request.conversationId);
     case "dissolve":
-      return prepareDissolve(options, wish.summaryId);
+      return prepareDissolve(options, request.summaryId);
     case "rewrite":
-      return prepareRewrite(options, wish);
+      return prepareRewrite(options, request);
     case "repair":
-      return prepareRepair(options, wish.conversationId);
+      return prepareRepair(options, request.conversationId);
     case "forget":
-      return prepareForget(options, wish);
+      return prepareForget(options, request);
   }
 }
 
@@ -71,7 +71,7 @@ async function prepareBackup({ engine, scope, settings }: ActionOptions): Promis
       verb: "Back up",
     },
     isEmpty: false,
-    // Messages may arrive meanwhile; a backup takes them along.
+    // Messages may arrive meanwhile; a backup includes them.
     boundTo: null,
     run: async () => {
       const report = await createBackup({ engine, databasePath, filesDir });
@@ -336,10 +336,10 @@ async function writeAnew(
 
 async function prepareForget(
   { engine, scope, settings }: ActionOptions,
-  wish: Extract<ActionRequest, { action: "forget" }>,
+  request: Extract<ActionRequest, { action: "forget" }>,
 ): Promise<Prepared> {
   const { databasePath } = settings;
-  const selection = toSelection(scope, wish);
+  const selection = toSelection(scope, request);
   const plan = await previewForget({ engine, databasePath, selection });
   const published = plan.summaries.filter(({ isPublished }) => isPublished).length;
   const reason = wish.reason.trim() === "" ? "requested in the inspector" : wish.reason.trim();
@@ -366,7 +366,7 @@ async function prepareForget(
       ],
       warning:
         "This cannot be undone. Backups made before still hold the text; the receipt names them. The host's own transcript is not touched.",
-      command: renderForget(wish),
+      command: renderForget(request),
       verb: "Forget",
       mustType: "forget",
     },
@@ -408,20 +408,20 @@ function describeRest({ isWiped, serverKeeps }: Receipt, held: number): string |
   return [...copies, ...server].join(" ") || null;
 }
 
-function toSelection(scope: Scope, wish: Extract<ActionRequest, { action: "forget" }>): ForgetSelection {
-  if ("messageIds" in wish) return { ...scope, messageIds: wish.messageIds };
-  const { pattern, conversationId } = wish;
+function toSelection(scope: Scope, request: Extract<ActionRequest, { action: "forget" }>): ForgetSelection {
+  if ("messageIds" in request) return { ...scope, messageIds: request.messageIds };
+  const { pattern, conversationId } = request;
   return { ...scope, pattern, conversationIds: conversationId === null ? undefined : [conversationId] };
 }
 
-function renderForget(wish: Extract<ActionRequest, { action: "forget" }>): string {
-  if ("messageIds" in wish)
+function renderForget(request: Extract<ActionRequest, { action: "forget" }>): string {
+  if ("messageIds" in request)
     return renderCommand(
       "forget",
-      ...wish.messageIds.flatMap((id) => ["--message", formatMessageId(id)]),
+      ...request.messageIds.flatMap((id) => ["--message", formatMessageId(id)]),
       "--apply",
     );
-  const { pattern, conversationId } = wish;
+  const { pattern, conversationId } = request;
   const where = conversationId === null ? [] : ["--conversation", String(conversationId)];
   return renderCommand("forget", "--pattern", pattern, ...where, "--apply");
 }

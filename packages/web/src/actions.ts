@@ -1,7 +1,7 @@
 /**
- * Changing the archive from the page, in two steps: a preview, which gives a confirmation, and doing it, which takes one. A confirmation is
- * good once, for a few minutes, and for what was shown: if the archive has changed so that something else would be done, it is refused.
- * One action at a time.
+ * Changes the archive from the page, in two steps: a preview, which returns a confirmation, and the action, which requires one. A confirmation
+ * is valid once, for a few minutes, and for what was shown: if the archive has changed so that the action would differ, it is refused. One
+ * action at a time.
  */
 import { hash, randomBytes } from "node:crypto";
 import { EngineError, isSummaryId } from "@lossless/core";
@@ -10,7 +10,7 @@ import type { ActionOptions, Prepared } from "./action-kinds.ts";
 import type { ActionPreview, ActionResult, ActionRequest } from "./api-types.ts";
 
 interface Promised {
-  readonly wish: ActionRequest;
+  readonly request: ActionRequest;
   readonly fingerprint: string;
   readonly until: number;
 }
@@ -33,10 +33,10 @@ export class Actions {
   }
 
   async preview(body: unknown): Promise<ActionPreview> {
-    const wish = parseWish(body);
-    const prepared = await prepare(this.#options, wish);
+    const request = parseRequest(body);
+    const prepared = await prepare(this.#options, request);
     const confirmation = prepared.isEmpty ? null : randomBytes(18).toString("base64url");
-    if (confirmation !== null) this.#promise(confirmation, wish, prepared);
+    if (confirmation !== null) this.#promise(confirmation, request, prepared);
     return { ...prepared.preview, lines: shorten(prepared.preview.lines), confirmation };
   }
 
@@ -51,7 +51,7 @@ export class Actions {
     this.#promised.delete(confirmation as string);
     this.#isBusy = true;
     try {
-      const prepared = await prepare(this.#options, promised.wish);
+      const prepared = await prepare(this.#options, promised.request);
       if (fingerprintOf(prepared) !== promised.fingerprint)
         throw new EngineError("denied", "cannot do it: the archive has changed since the preview", {
           hint: "open the preview again",
@@ -63,9 +63,9 @@ export class Actions {
     }
   }
 
-  #promise(confirmation: string, wish: ActionRequest, prepared: Prepared): void {
+  #promise(confirmation: string, request: ActionRequest, prepared: Prepared): void {
     const until = this.#now() + GOOD_FOR_MS;
-    this.#promised.set(confirmation, { wish, fingerprint: fingerprintOf(prepared), until });
+    this.#promised.set(confirmation, { request, fingerprint: fingerprintOf(prepared), until });
     const [oldest] = this.#promised.keys();
     if (this.#promised.size > KEPT && oldest !== undefined) this.#promised.delete(oldest);
   }
@@ -82,44 +82,48 @@ function shorten(lines: readonly string[]): readonly string[] {
 const asRecord = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 
-/** What was asked for, or an error that says what can be. */
-function parseWish(body: unknown): ActionRequest {
-  const wish = asRecord(body);
-  switch (wish["action"]) {
+/** Parses the request, or throws an error that lists the actions. */
+function parseRequest(body: unknown): ActionRequest {
+  const request = asRecord(body);
+  switch (request["action"]) {
     case "backup":
     case "mend":
-      return { action: wish["action"] };
+      return { action: request["action"] };
     case "fold": {
-      const conversationId = readConversationId(wish);
+      const conversationId = readConversationId(request);
       if (conversationId === null)
         throw new EngineError("usage", "cannot fold: name the conversationId of one conversation");
       return { action: "fold", conversationId };
     }
     case "dissolve":
-      return { action: "dissolve", summaryId: readSummaryId(wish) };
+      return { action: "dissolve", summaryId: readSummaryId(request) };
     case "rewrite":
-      return { action: "rewrite", summaryId: readSummaryId(wish), isSubtree: wish["isSubtree"] === true };
+      return {
+        action: "rewrite",
+        summaryId: readSummaryId(request),
+        isSubtree: request["isSubtree"] === true,
+      };
     case "repair":
-      return { action: "repair", conversationId: readConversationId(wish) };
+      return { action: "repair", conversationId: readConversationId(request) };
     case "forget":
-      return readForget(wish);
+      return readForget(request);
     default:
       throw new EngineError(
         "usage",
-        `cannot do ${JSON.stringify(wish["action"] ?? null)}: it is one of backup, mend, fold, dissolve, rewrite, repair, forget`,
+        `cannot do ${JSON.stringify(request["action"] ?? null)}: it is one of backup, mend, fold, dissolve, rewrite, repair, forget`,
       );
   }
 }
 
-function readForget(wish: Readonly<Record<string, unknown>>): ActionRequest {
-  const reason = readText(wish, "reason");
-  if (wish["messageIds"] === undefined) {
-    const pattern = readText(wish, "pattern");
+function readForget(request: Readonly<Record<string, unknown>>): ActionRequest {
+  const reason = readText(request, "reason");
+  if (request["messageIds"] === undefined) {
+    const pattern = readText(request, "pattern");
     if (pattern.trim() === "")
       throw new EngineError("usage", "cannot forget: name messageIds, or a pattern that they contain");
     return { action: "forget", pattern, conversationId: readConversationId(wish), reason };
   }
-  const ids: unknown = wish["messageIds"];
+  const ids: unknown = request["messageIds"];
   const isList = Array.isArray(ids) && ids.length > 0 && ids.length <= MAX_MESSAGES && ids.every(isId);
   if (!isList)
     throw new EngineError(
@@ -131,8 +135,8 @@ function readForget(wish: Readonly<Record<string, unknown>>): ActionRequest {
 
 const isId = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 1;
 
-function readSummaryId(wish: Readonly<Record<string, unknown>>): string {
-  const id = wish["summaryId"];
+function readSummaryId(request: Readonly<Record<string, unknown>>): string {
+  const id = request["summaryId"];
   if (typeof id === "string" && isSummaryId(id)) return id;
   throw new EngineError(
     "usage",
@@ -140,14 +144,14 @@ function readSummaryId(wish: Readonly<Record<string, unknown>>): string {
   );
 }
 
-function readConversationId(wish: Readonly<Record<string, unknown>>): number | null {
-  const id = wish["conversationId"] ?? null;
+function readConversationId(request: Readonly<Record<string, unknown>>): number | null {
+  const id = request["conversationId"] ?? null;
   if (id === null || isId(id)) return id;
   throw new EngineError("usage", "cannot use conversationId: it is the number of a conversation, or null");
 }
 
-function readText(wish: Readonly<Record<string, unknown>>, name: string): string {
-  const text = wish[name] ?? "";
+function readText(request: Readonly<Record<string, unknown>>, name: string): string {
+  const text = request[name] ?? "";
   if (typeof text === "string" && text.length <= MAX_TEXT) return text;
   throw new EngineError("usage", `cannot use ${name}: it is a text of at most ${MAX_TEXT} characters`);
 }

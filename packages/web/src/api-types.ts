@@ -1,6 +1,6 @@
 /**
- * What the inspector's server answers and its page reads: one set of types for both. Rows are the engine's own; their types come from
- * there. Types only, so that the page takes nothing of the server along.
+ * The types of the inspector's API, shared by server and page. Rows are the engine's own; their types come from there. Types only, so that the
+ * page bundles no server code.
  */
 import type {
   AskResult,
@@ -38,12 +38,12 @@ export type {
   SummaryNode,
 };
 
-/** With what the context stands for, and what it leaves out and why. */
+/** With the number of messages in the context, and how many are left out and why. */
 export interface CountedConversation extends HeadedConversation {
   readonly counts: MessageCounts;
 }
 
-/** Values that conversations have, to narrow the list by. */
+/** Values that occur in conversations, to filter the list by. */
 export interface ConversationChoices {
   readonly project: readonly string[];
   readonly agent: readonly string[];
@@ -64,9 +64,9 @@ export interface Overview {
 }
 
 export interface WriteAccess {
-  /** Goes with every request that changes something; other sites cannot read it. */
+  /** Sent with every request that changes something; other sites cannot read it. */
   readonly token: string;
-  /** The model that writes summaries anew; null: the engine does it itself. */
+  /** The model that regenerates summaries; null: the engine does it itself. */
   readonly model: string | null;
 }
 
@@ -84,9 +84,9 @@ export interface GrowthResult {
 
 export interface ConversationDetail {
   readonly conversation: HeadedConversation;
-  /** What it would have without folding. */
+  /** Its size without folding. */
   readonly rawTokens: number;
-  /** The host's own command to go on with it; null where there is none. */
+  /** The host's own command to continue it; null if there is none. */
   readonly resume: string | null;
 }
 
@@ -99,7 +99,7 @@ export interface TurnSum {
 }
 
 export interface PartJson extends ReadablePart {
-  /** The message a result is from, where it is shown with its call. */
+  /** The message of a result that is shown with its call. */
   readonly ofMessage?: number;
 }
 
@@ -109,7 +109,7 @@ export interface MessageJson {
   readonly row: MessageRow | null;
   readonly model: string | null;
   readonly parts: readonly PartJson[];
-  /** Large files that live outside the message. */
+  /** Large files stored outside the message. */
   readonly fileIds: readonly string[];
   /** Why it cannot be shown. */
   readonly problem: string | null;
@@ -117,7 +117,7 @@ export interface MessageJson {
 
 export interface MessagePage {
   readonly total: number;
-  /** Number of the first item, from 0; null when the page was asked for by its key. */
+  /** Number of the first item, from 0; null when the page was requested by its key. */
   readonly at: number | null;
   readonly items: readonly MessageJson[];
   readonly next: string | null;
@@ -163,7 +163,7 @@ export interface OutlineRow {
   readonly createdAt: number;
 }
 
-/** The messages under a summary, whatever lies between. */
+/** The messages under a summary, at any depth. */
 export interface UnderSummary {
   readonly total: number;
   readonly at: number;
@@ -182,7 +182,7 @@ export interface ContextResult {
   readonly tookMs: number;
 }
 
-/** What changed in the context with a turn, against the one before. */
+/** What a turn changed in the context. */
 export interface ContextTurn {
   /** The user's message that began it. */
   readonly messageId: number;
@@ -192,7 +192,7 @@ export interface ContextTurn {
   readonly removed: number;
   /** Tokens at the front that are the same, in the same order. */
   readonly sharedTokens: number;
-  /** Ids of what is new, for the last turn only. */
+  /** Ids of new items, for the last turn only. */
   readonly newIds: readonly string[];
 }
 
@@ -210,7 +210,7 @@ export interface TimelinePoint {
   readonly contextTokens: number;
 }
 
-/** Summaries that took their places at the same moment. */
+/** Summaries that were published at the same moment. */
 export interface Compaction {
   readonly index: number;
   readonly at: number;
@@ -223,7 +223,7 @@ export interface TimelineResult {
   readonly conversation: HeadedConversation;
   readonly points: readonly TimelinePoint[];
   readonly compactions: readonly Compaction[];
-  /** Whether the archive knows when each summary was published; else the time it was made stands for it. */
+  /** Whether the archive records when each summary was published; otherwise the time it was made is used. */
   readonly isExact: boolean;
   readonly days: readonly { readonly day: string; readonly messages: number; readonly tokens: number }[];
 }
@@ -233,16 +233,16 @@ export interface SpendResult {
   readonly items: readonly SpendGroup[];
 }
 
-/** What the agents did, and what our own summaries cost beside it. */
+/** The agents' activity, and the cost of our own summaries. */
 export interface StatsReply {
   readonly days: readonly StatsGroup[];
   readonly result: StatsResult;
   readonly own: SpendGroup | null;
-  /** Null where no prices were named. */
+  /** Null if no prices were given. */
   readonly cost: CostReply | null;
 }
 
-/** What the tokens cost by the file of the user; nothing but a problem where it cannot be read. */
+/** The cost of the tokens by the user's price file; only a problem if it cannot be read. */
 export interface CostReply {
   readonly path: string;
   readonly prices: Prices | null;
@@ -252,7 +252,7 @@ export interface CostReply {
   readonly problem: string | null;
 }
 
-/** Notes and steps travel in the words of the shell, where the page was started. */
+/** Notes and steps are worded for the shell that the page was started from. */
 export type SearchReply = Omit<GrepResult, "notes"> & {
   readonly notes: readonly string[];
   readonly tookMs: number;
@@ -261,14 +261,14 @@ export type SearchReply = Omit<GrepResult, "notes"> & {
 export type FindingReply = Omit<Finding, "step"> & { readonly mend: string | null };
 export type DoctorReply = Omit<DoctorResult, "findings"> & { readonly findings: readonly FindingReply[] };
 
-/** What the server says when something has changed. */
+/** The server's notification of a change. */
 export interface News {
   readonly messages?: number;
   readonly summaries?: number;
   readonly problem: string | null;
 }
 
-/** What can be done to an archive; see `actions.ts`. */
+/** The actions on an archive; see `actions.ts`. */
 export type ActionRequest =
   | { readonly action: "backup" }
   | { readonly action: "mend" }
@@ -289,17 +289,17 @@ export type Fact = readonly [name: string, value: string];
 export interface ActionPreview {
   readonly title: string;
   readonly facts: readonly Fact[];
-  /** What it touches, one line each. */
+  /** What it affects, one line each. */
   readonly lines: readonly string[];
-  /** What cannot be taken back, or costs; null when there is nothing to say. */
+  /** What cannot be undone, or costs money; null when there is nothing to warn about. */
   readonly warning: string | null;
   /** The same on the command line. */
   readonly command: string;
-  /** What the button says. */
+  /** The text of the button. */
   readonly verb: string;
-  /** Sent back to do it; null when there is nothing to do. */
+  /** Sent back to confirm; null when there is nothing to do. */
   readonly confirmation: string | null;
-  /** A word that must be typed first, for what cannot be undone. */
+  /** A word that must be typed first, for actions that cannot be undone. */
   readonly mustType: string | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the page can ask: one function a question, all of them reading. The archive is behind a thread, so that no question keeps the server
- * from hearing the next one. Rows are handed on as the engine gives them; the page writes them as text, never as markup.
+ * The read requests of the page, one function each. The archive is in another thread, so that no request blocks the server. Rows are returned
+ * unchanged from the engine; the page renders them as text, never as markup.
  */
 import { EngineError, isSummaryId, wordNote, wordStep } from "@lossless/core";
 import { readPicture } from "@lossless/interchange/parts";
@@ -77,7 +77,7 @@ export interface ApiOptions {
   readonly database?: string | null;
   /** The file of the user with prices of models; read whenever figures are asked for, so that it can be edited meanwhile. */
   readonly prices?: string | undefined;
-  /** Runs the doctor's checks; reads only. */
+  /** Runs the doctor's checks; read-only. */
   readonly examine: () => Promise<DoctorResult>;
 }
 
@@ -87,7 +87,7 @@ const wordFinding = ({ step, ...finding }: Finding): FindingReply => ({
 });
 
 type Json<T> = { readonly json: T };
-/** An answer is JSON, or a picture. */
+/** A response is JSON, or a picture. */
 export type Answer = Json<unknown> | { readonly picture: Picture };
 
 type Handler = (api: Api, id: string, query: URLSearchParams, more: string) => Promise<Answer>;
@@ -96,15 +96,15 @@ const WHOLE_CHARS = 2_000_000;
 const MAX_UNDER = 1_000;
 const MAX_FIRST_WORDS = 100;
 const MAX_CONVERSATIONS = 500;
-/** Of the newest of these come the projects, agents, models and tags that can be chosen. */
+/** The filter choices (projects, agents, models and tags) come from this many of the newest conversations. */
 const MAX_CHOICE_ROWS = 20_000;
 const MIN_BUDGET = 1_000;
 const MAX_BUDGET = 2_000_000;
-/** Conversations that the growth of the archive is added up from, the largest of them. */
+/** The growth of the archive is summed over this many of the largest conversations. */
 const GROWTH_CONVERSATIONS = 40;
 const GROWTH_MOMENTS = 240;
 
-/** `patient`: it takes long, or stands at the edge of the screen; what else is asked for goes first. */
+/** `patient`: slow, or at the edge of the screen; other requests go first. */
 type Route = readonly [path: RegExp, handler: Handler, pace?: "patient"];
 
 const ROUTES: readonly Route[] = [
@@ -138,7 +138,7 @@ const ROUTES: readonly Route[] = [
   [/^\/api\/doctor$/, (api) => api.examine(), "patient"],
 ];
 
-/** Something made from a conversation, and what it was made from. */
+/** A value derived from a conversation, and the version it was derived from. */
 interface Versioned<T> {
   readonly version: string;
   readonly value: T;
@@ -169,16 +169,16 @@ export class Api {
     this.#pages = new MessagePages(options.engine, options.scope);
   }
 
-  /** Makes ready what whoever asks first would wait for longer than those who come later. What fails here is told when it is asked for. */
+  /** Prepares what would make the first request slower than later ones. Failures here are reported by the request itself. */
   async warmUp(): Promise<void> {
     const waitForTime = (): Promise<void> => this.#priority.stepAside("long");
-    // The outline and the graph, which several views need, are read from the start, between what is asked for.
+    // The outline and the graph, which several views need, are loaded from the start, between requests.
     const growth = this.readGrowth().catch(() => undefined);
     await waitForTime();
     await Promise.allSettled([warmUp(this.#engine, this.#scope, waitForTime), growth]);
   }
 
-  /** Somebody opens the page: questions will follow. */
+  /** A page is being opened: requests will follow. */
   noteVisit(): void {
     this.#priority.note();
   }
@@ -227,8 +227,8 @@ export class Api {
   }
 
   /**
-   * Tokens stored and in the context over time, for the whole archive as far as its largest conversations make it up. The page shows it when
-   * it comes; a click in the meantime is answered first.
+   * Tokens stored and in the context over time, approximated by the largest conversations of the archive. The page shows it when it arrives;
+   * clicks in the meantime are answered first.
    */
   async readGrowth(): Promise<Json<GrowthResult>> {
     const { items } = await this.#engine.listConversations({ ...this.#scope, limit: MAX_CONVERSATIONS });
@@ -265,14 +265,14 @@ export class Api {
     return { json: { ...page, items: await this.#count(page.items) } };
   }
 
-  /** As the command line reads it: a date in the zone of the settings, or 7d. */
+  /** As on the command line: a date in the time zone of the settings, or 7d. */
   #readTime(query: URLSearchParams, name: string): number | undefined {
     const { timezone } = this.#options;
     const typed = query.get(name) ?? "";
     return typed === "" ? undefined : parseTime(typed, { now: Date.now(), timezone, option: name });
   }
 
-  /** What conversations can be narrowed by, from all of them. */
+  /** The filter choices, from all conversations. */
   async listChoices(): Promise<Json<ConversationChoices>> {
     const found = { projects: new Set<string>(), agents: new Set<string>(), models: new Set<string>() };
     const tags = new Set<string>();
@@ -305,7 +305,7 @@ export class Api {
     return { json: await this.#pages.read(await this.#need(conversationId), query) };
   }
 
-  /** How large the turns are that begin in a page of messages. */
+  /** The sizes of the turns that begin in a page of messages. */
   async sumTurns(conversationId: number, query: URLSearchParams): Promise<Json<{ turns: TurnSum[] }>> {
     const conversation = await this.#need(conversationId);
     await this.#priority.stepAside("short");
@@ -315,7 +315,7 @@ export class Api {
     return { json: { turns: sumTurns(outline, at, limit) } };
   }
 
-  /** With the way up to the root, unless only the message is asked for. */
+  /** With the path up to the root, unless only the message is requested. */
   async readMessage(messageId: number, query: URLSearchParams): Promise<Json<MessageDetail>> {
     const message = await this.#engine.readMessage({ ...this.#scope, messageId });
     if (message === null) throw new EngineError("not_found", `cannot find msg_${messageId}`);
@@ -390,7 +390,7 @@ export class Api {
     return { json: { ...rest, sentMessages: messages.length, tookMs: performance.now() - startedAt } };
   }
 
-  /** The context turn by turn: what came, what went, and how much of the front a provider's cache could keep. */
+  /** The context turn by turn: what was added and removed, and how much of the front a provider's cache could keep. */
   async readTurns(conversationId: number, query: URLSearchParams): Promise<Json<ContextTurns>> {
     const budgetTokens = readBudget(query);
     const outline = await this.#outlines.read(await this.#need(conversationId));
@@ -406,7 +406,7 @@ export class Api {
     return { json: { budgetTokens, turns } };
   }
 
-  /** By id; of those that are not there, nothing. */
+  /** By id; missing ones are omitted. */
   async readFirstWords(query: URLSearchParams): Promise<Json<Readonly<Record<string, string>>>> {
     const ids = (query.get("ids") ?? "").split(",").slice(0, MAX_FIRST_WORDS);
     const chars = readNumber(query, "chars", { least: 1, most: 1_000, otherwise: 160 });
@@ -441,7 +441,7 @@ export class Api {
     return { json: { ...found, notes, tookMs: performance.now() - startedAt } };
   }
 
-  /** Cited passages for a question; no model is asked. */
+  /** Cited passages for a question; no model is called. */
   async ask(query: URLSearchParams): Promise<Json<AskResult>> {
     const prompt = query.get("q")?.trim() ?? "";
     const request = { ...this.#scope, ...readConversation(query), prompt, withoutModel: true };
@@ -453,7 +453,7 @@ export class Api {
     return { json: { by, items: await this.#engine.spend({ by }) } };
   }
 
-  /** The agents' own figures, by day and by what was asked for. The engine counts a conversation once, until it grows. */
+  /** The agents' own figures, by day and by the requested group. The engine counts a conversation once, until it grows. */
   async readStats(query: URLSearchParams): Promise<Json<StatsReply>> {
     const by = readWord(query, "by", STATS_GROUPINGS);
     const { groups: days } = await this.#engine.stats({ ...this.#scope, by: "day" });
@@ -462,7 +462,7 @@ export class Api {
     return { json: { days, result, own, cost: await this.#readCost(result.models) } };
   }
 
-  /** Null where no file of prices was named. One that cannot be read is told beside the figures, which do not need it. */
+  /** Null if no price file was given. An unreadable one is reported beside the figures, which do not need it. */
   async #readCost(models: readonly StatsGroup[]): Promise<CostReply | null> {
     const { prices: path } = this.#options;
     if (path === undefined) return null;
@@ -482,7 +482,7 @@ export class Api {
     }
   }
 
-  /** Takes as long as the proof; of several who ask at once, all get the same. */
+  /** Takes as long as the proof; concurrent callers share the result. */
   async examine(): Promise<Json<DoctorReply>> {
     this.#examining ??= this.#options.examine().finally(() => {
       this.#examining = null;
@@ -506,7 +506,7 @@ export class Api {
     return value;
   }
 
-  /** All summaries without their texts, read anew when there are others. Of several who ask at once, all get the same. */
+  /** All summaries without their texts, reloaded when they have changed. Concurrent callers share the result. */
   #readGraph(conversation: ConversationRow): Promise<SummaryGraph> {
     const { conversationId, foldRevision, summaries } = conversation;
     const version = `${foldRevision}:${summaries}`;
@@ -550,7 +550,7 @@ const toNode = (node: SummaryOutline): GraphNode => ({
 
 const isStandIn = ({ state }: SummaryOutline): boolean => state === "reserve";
 
-/** On the way from a message to the root: the summaries of the fold, and the one that stands for all of it. */
+/** On the path from a message to the root: the summaries of the fold, and the root, which represents all of it. */
 const isAbove = ({ state, isRoot, startPosition, endPosition }: SummaryOutline, position: number): boolean =>
   (state === "cover" || (state === "reserve" && isRoot)) &&
   startPosition <= position &&

@@ -1,6 +1,6 @@
 /**
- * What is different between two contexts of one conversation. Pure; the server and the page both use it. The shared front is what a
- * provider's cache can keep.
+ * The difference between two contexts of one conversation. Pure; the server and the page both use it. The shared front is what a provider's
+ * cache can keep.
  */
 import type { ExplainedItem } from "./api-types.ts";
 
@@ -8,7 +8,7 @@ export interface ContextDiff {
   readonly added: number;
   readonly removed: number;
   readonly kept: number;
-  /** Of the items after: whether it was not there before. */
+  /** For each item after: whether it is new. */
   readonly isNew: readonly boolean[];
   /** Tokens of the items at the front that are the same, in the same order. */
   readonly sharedTokens: number;

@@ -1,6 +1,6 @@
 /**
- * The context as it was at the last turns, each against the one before: what a turn added, what it pushed out, and for how many tokens the
- * front stayed the same. With today's fold: where a turn was followed by a fold, its front is the one of today.
+ * The contexts of the last turns, each compared with the one before: what a turn added, what it pushed out, and for how many tokens the front
+ * stayed the same. Uses today's fold: if a turn was followed by a fold, its front is that of today.
  */
 import type { Outline } from "@lossless/core";
 import type { ContextTurn, ExplainedItem, OutlineRow } from "./api-types.ts";
@@ -8,10 +8,10 @@ import { compareContexts } from "./context-diff.ts";
 import { rowAt } from "./outline.ts";
 
 const TURNS = 12;
-/** New items of the last turn that are named. */
+/** The maximum number of new items of the last turn that are listed. */
 const MAX_NEW_IDS = 5_000;
 
-/** `read` gives the items of the context before a position, or of now for null. */
+/** `read` returns the items of the context before a position, or the current ones for null. */
 export async function readTurns(
   outline: Outline,
   read: (endBefore: number | null) => Promise<readonly ExplainedItem[]>,

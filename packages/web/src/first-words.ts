@@ -1,11 +1,11 @@
-/** The first words of messages and summaries, for lists and drawings that would otherwise show ids alone. */
+/** The first words of messages and summaries, for lists and drawings that would otherwise show only ids. */
 import { isSummaryId } from "@lossless/core";
 import type { Engine, Scope } from "@lossless/core";
 
-/** Our own summaries may begin with a day; whoever shows them says the time already. */
+/** Our own summaries may begin with a day; the views already show the time. */
 const DAY_LINE = /^\d{4}-\d\d-\d\d UTC\n/;
 
-/** Empty where there is nothing to read. */
+/** Empty if there is no text. */
 export async function readFirstWords(
   engine: Engine,
   scope: Scope,

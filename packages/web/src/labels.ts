@@ -1,6 +1,6 @@
 /**
- * Names, tags, pins and hiding from lists, asked for by the page. Each can be taken back and touches no message, so there is no preview; who may
- * ask is checked as for every other change. Only what is named changes, so that two pages do not undo each other.
+ * Labels set from the page: names, tags, pins and hiding from lists. Each can be undone and changes no message, so there is no preview; access
+ * is checked as for every other change. Only the given members change, so that two pages do not undo each other.
  */
 import { EngineError } from "@lossless/core";
 import type { Engine, HeadedConversation, LabelUpdate, Scope } from "@lossless/core";

@@ -1,6 +1,6 @@
 /**
- * News for open pages, as server-sent events: while at least one page listens, the state of the archive is looked at every second, and told
- * when it has changed. What changed is for the page to ask.
+ * News for open pages, as server-sent events: while at least one page listens, the state of the archive is polled every second, and changes are
+ * announced. The page requests what changed.
  */
 import type { ServerResponse } from "node:http";
 import type { Engine, Scope } from "@lossless/core";
@@ -21,7 +21,7 @@ export class Live {
     this.#pollMs = pollMs;
   }
 
-  /** Holds on to a response until the page leaves. */
+  /** Keeps a response open until the page leaves. */
   add(response: ServerResponse): void {
     response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
     response.write("retry: 2000\n\n");

@@ -1,6 +1,6 @@
 /**
- * A message as the page shows it: its row and its parts as text. Long parts are cut, so that a page of fifty messages stays small whatever
- * was pasted into one of them; a single message is given whole. Images are given as bytes of their own.
+ * A message as the page shows it: its row and its parts as text. Long parts are cut, so that a page of fifty messages stays small whatever was
+ * pasted into one of them; a single message is complete. Images are served separately as bytes.
  */
 import type { MessageBody, MessageView } from "@lossless/core";
 import { readBareLine, readPart } from "@lossless/interchange/parts";

@@ -1,4 +1,4 @@
-/** Messages by the page: by number, by key, the page that holds one, or the one that ends with the newest. */
+/** Messages by page: by number, by key, the page that contains one, or the one that ends with the newest. */
 import { EngineError } from "@lossless/core";
 import type { ConversationRow, Engine, Scope } from "@lossless/core";
 import type { MessageJson, MessagePage } from "./api-types.ts";
@@ -36,7 +36,7 @@ export class MessagePages {
     return { total, at, items: await this.#readMessages(ids), next: null };
   }
 
-  /** Pages that hold a message begin at a multiple of their length, as those that are turned one by one do. */
+  /** Pages that contain a message begin at a multiple of their length, like consecutive pages. */
   async #chooseStart(
     { conversationId, messages }: ConversationRow,
     query: URLSearchParams,
@@ -56,7 +56,7 @@ export class MessagePages {
     return all.flatMap((message) => message ?? []);
   }
 
-  /** A message that cannot be read says why, and the others are shown all the same. */
+  /** An unreadable message reports why, and the others are still shown. */
   async #readShort(messageId: number): Promise<MessageJson | null> {
     try {
       const message = await this.#engine.readMessage({ ...this.#scope, messageId });

@@ -1,20 +1,20 @@
 /**
- * The outline of a conversation: of every message its id, place, role, size and time, in order, for what looks at all of them: the timeline,
- * the turns, the messages under a summary. Kept in memory in columns, some fifty bytes a message, and extended as the conversation grows.
- * It is read in slices. Whoever needs it reads on from where others are; who is in no hurry may pause between two of them.
+ * The outline of a conversation: of every message its id, place, role, size and time, in order, for code that needs all of them: the timeline,
+ * the turns, the messages under a summary. Kept in memory in columns, about fifty bytes per message, and extended as the conversation grows. It
+ * is loaded in slices. Each caller continues where others stopped; background callers may pause between two slices.
  */
 import type { ConversationRow, Engine, Outline, Scope } from "@lossless/core";
 import type { OutlineRow } from "./api-types.ts";
 
-/** Short, so that what somebody waits for gets its turn in between. */
+/** Short, so that interactive requests get their turn in between. */
 const SLICE = 5_000;
-/** Conversations that are remembered at a time. */
+/** Conversations that are cached at a time. */
 const KEPT = 8;
 
-/** An outline of which the end is not read yet. */
+/** An outline whose end is not loaded yet. */
 interface Growing {
   readonly parts: Outline[];
-  /** The slice that is being read. */
+  /** The slice that is being loaded. */
   reading: Promise<void> | null;
   whole: Outline | null;
 }
@@ -35,12 +35,12 @@ export class Outlines {
     const known = this.#kept.get(conversationId);
     if (known?.messageIds.length === messages) return known;
     const grown = await this.#grow(conversationId, known, pause);
-    // Late rows have their place in the middle: then everything is read again.
+    // Late rows belong in the middle: then everything is reloaded.
     const isShort = grown.messageIds.length < messages && known !== undefined;
     return isShort ? this.#grow(conversationId, undefined, pause) : grown;
   }
 
-  /** Of several callers, each slice is read by one. */
+  /** Of several callers, one loads each slice. */
   async #grow(
     conversationId: number,
     known: Outline | undefined,
@@ -121,7 +121,7 @@ export function rowAt(outline: Outline, index: number): OutlineRow {
   };
 }
 
-/** In a column that is in order: the first place that holds a value or a greater one. */
+/** In a sorted column: the first index with this value or a greater one. */
 export function findFrom(column: Float64Array, value: number): number {
   let low = 0;
   let high = column.length;

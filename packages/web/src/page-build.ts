@@ -1,7 +1,7 @@
 /**
- * Makes the page from the folder `page` beside this one, when the inspector is first started from a clone and when a source has changed. A
- * build is kept in a folder named after what it was made from: a started inspector never sees half of one, and two of them at a time do
- * not disturb each other.
+ * Builds the page from the folder `page` beside this one, when the inspector is first started from a clone and when a source has changed. A
+ * build is kept in a folder named after a hash of its sources: a running inspector never sees a partial build, and two at a time do not
+ * interfere.
  */
 import { hash } from "node:crypto";
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
@@ -12,14 +12,14 @@ import { EngineError } from "@lossless/core";
 const SOURCE = fileURLToPath(new URL("../page", import.meta.url));
 const BUILDS = fileURLToPath(new URL("../dist", import.meta.url));
 
-/** What the page is made from besides its own sources. */
+/** A source of the page outside its own folder. */
 const SHARED = fileURLToPath(new URL("context-diff.ts", import.meta.url));
 const READING = join(fileURLToPath(import.meta.resolve("@lossless/interchange/reading")), "..");
 
-/** Kept beside the newest build, for inspectors that were started before. */
+/** Kept beside the newest build, for inspectors that are already running. */
 const OLD_BUILDS = 2;
 
-/** The folder with the page as its sources say. */
+/** The folder with the page built from its current sources. */
 export async function ensurePage(): Promise<string> {
   const stamp = await hashSources();
   const target = join(BUILDS, stamp);
@@ -75,7 +75,7 @@ export async function buildPage(folder: string): Promise<void> {
   for (const name of ["index.html", "icon.svg"]) await cp(join(SOURCE, name), join(folder, name));
 }
 
-/** Another process may have built the same in the meantime, which is as good. */
+/** Another process may have built the same in the meantime, which is fine. */
 async function publish(workshop: string, target: string): Promise<void> {
   try {
     await rename(workshop, target);

@@ -1,7 +1,4 @@
-/**
- * The files of the page, as the server hands them out. An installed package has them beside the program; a clone makes them from their
- * sources (`page-build.ts`).
- */
+/** The files of the page that the server serves. An installed package has them beside the program; a clone builds them (`page-build.ts`). */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +8,7 @@ export interface PageFile {
   readonly content: Buffer;
 }
 
-/** By the path of the address. */
+/** Keyed by the path of the address. */
 export type PageFiles = ReadonlyMap<string, PageFile>;
 
 const FILES: readonly (readonly [path: string, name: string, type: string])[] = [

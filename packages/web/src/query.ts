@@ -1,4 +1,4 @@
-/** Reading what a request asks for: numbers and words from an address, each refused with what is allowed. */
+/** Parses request parameters: numbers and words from an address; errors say what is allowed. */
 import { EngineError } from "@lossless/core";
 
 export interface Bounds {
@@ -17,7 +17,7 @@ export function readNumber(query: URLSearchParams, name: string, { least, most, 
   throw new EngineError("usage", `cannot use ${name}=${text}: it is a whole number from ${least} to ${most}`);
 }
 
-/** One of a few words; the first when none is given. */
+/** One of a few words; the first when absent. */
 export function readWord<Word extends string>(
   query: URLSearchParams,
   name: string,

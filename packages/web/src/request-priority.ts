@@ -1,6 +1,6 @@
 /**
- * Who goes first: what somebody has asked for and waits to see. Work that nobody waits for is done in pieces, and before each of them it
- * steps aside: a short piece until nobody waits, a long one until nobody has for a while, because a click often asks for several things in turn.
+ * Priorities: requests that a user waits for go first. Background work is done in pieces and yields before each of them: a short piece until no
+ * request is pending, a long one until none has been for a while, because a click often makes several requests in a row.
  */
 import { setTimeout } from "node:timers/promises";
 
@@ -13,7 +13,7 @@ export class RequestPriority {
   #waiting = 0;
   #askedAt = performance.now();
 
-  /** Does what somebody waits for. */
+  /** Runs work that a user waits for. */
   async serve<T>(work: () => Promise<T>): Promise<T> {
     this.#waiting += 1;
     try {
@@ -24,14 +24,14 @@ export class RequestPriority {
     }
   }
 
-  /** Somebody is here, and will ask for more. */
+  /** A user is active and will make more requests. */
   note(): void {
     this.#askedAt = performance.now();
   }
 
   /** Resolves when there is time for a piece of work. */
   async stepAside(piece: Piece): Promise<void> {
-    // A process that has nothing else to do need not stay for this.
+    // This timer must not keep the process alive.
     while (!this.#hasTimeFor(piece)) await setTimeout(LOOK_MS, undefined, { ref: false });
   }
 

@@ -9,17 +9,17 @@ export interface InspectorOptions {
   readonly settings: Settings;
   readonly scope: Scope;
   readonly port: number;
-  /** Of the program that serves the page. */
+  /** The version of the program that serves the page. */
   readonly version: string;
   /** The archive as it was named with `--db`, for the commands that the page shows; null when the settings name it. */
   readonly database?: string | null;
   /** Why the model of the settings cannot be asked, for the doctor. */
   readonly modelProblem?: string | null;
-  /** Settings that could not be used, for the doctor. */
+  /** Rejected settings, for the doctor. */
   readonly replacedSettings?: readonly ReplacedSetting[];
   /** File with prices of models, for the page of figures. */
   readonly prices?: string | undefined;
-  /** Absent: it only reads. */
+  /** Absent: read-only. */
   readonly write?: { readonly model: string | null };
   readonly onReady: (inspector: { readonly url: string; readonly port: number }) => void | Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The inspector's server: the page's files, questions about the archive, and news of it, on the loopback address and for the holder of the
- * token. It only reads, unless it was started for writing: then previews, confirmed actions and labels can be posted to it, and nothing else.
+ * The inspector's server: the page's files, read requests, and change events, on the loopback address and for the holder of the token. It is
+ * read-only unless it was started for writing: then it accepts POSTs of previews, confirmed actions and labels, and nothing else.
  */
 import { listenOnLoopback, LOOPBACK, SHELL_WORDS } from "@lossless/core/doors";
 import { EngineError, hintFor } from "@lossless/core";
@@ -17,27 +17,27 @@ import { Live, POLL_MS } from "./live.ts";
 import { loadPage } from "./page.ts";
 import type { PageFiles } from "./page.ts";
 
-/** What to do about a port that is taken. */
+/** The hint for a port that is in use. */
 const PORT_HINT = "choose another with --port, or leave it out";
 
 export interface InspectorOptions extends ApiOptions {
-  /** 0 takes any that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Null: it only reads. */
+  /** Null: read-only. */
   readonly write?: Pick<ActionOptions, "settings" | "model"> | null;
-  /** How often the archive is looked at for news. */
+  /** How often the archive is polled for changes. */
   readonly pollMs?: number;
 }
 
 export interface Inspector {
-  /** With the token, which the page takes out of its address: whoever has it may read the archive. */
+  /** With the token, which the page removes from its address: anyone who has it can read the archive. */
   readonly url: string;
   readonly port: number;
   close(): Promise<void>;
 }
 
 export async function startInspector(options: InspectorOptions): Promise<Inspector> {
-  // The first question opens a second thread, which takes as long as the page does.
+  // The first request opens a second thread, which takes as long as loading the page.
   options.engine.status(options.scope).catch(() => undefined);
   const page = await loadPage();
   const server = createServer();
@@ -66,10 +66,10 @@ function close(server: Server, live: Live): Promise<void> {
   });
 }
 
-/** Does what was posted; the signal ends when whoever asked has left. */
+/** Handles a POST; the signal aborts when the client disconnects. */
 type Change = (body: unknown, signal: AbortSignal) => Promise<unknown>;
 
-/** What can be posted, by address; null: nothing at this one. */
+/** The handler of a POST address, or null. */
 function findChange(
   path: string,
   actions: Actions,
@@ -81,7 +81,7 @@ function findChange(
   return conversation === undefined ? null : (body) => label(Number(conversation), body);
 }
 
-/** Where requests arrive: checked, answered, and nothing of an error shown but its message. */
+/** Request handling: checks access, answers, and shows only the message of an error. */
 class Desk {
   readonly #gate: Gate;
   readonly #page: PageFiles;
@@ -129,7 +129,7 @@ class Desk {
     });
   }
 
-  /** A preview, an action that was confirmed, or labels. */
+  /** A preview, a confirmed action, or labels. */
   async #change(request: IncomingMessage, response: ServerResponse, visit: Visit): Promise<void> {
     const change = this.#actions && findChange(visit.url.pathname, this.#actions, this.#label);
     if (change === null || request.method !== "POST") {
@@ -146,7 +146,7 @@ class Desk {
     if (refusal !== null) return sendText(response, refusal.status, refusal.message);
     await answerSafely(response, async () => {
       const body = await readJson(request);
-      // Whoever closes the page stops what can be stopped between two steps.
+      // Closing the page stops work that can be stopped between two steps.
       const left = new AbortController();
       response.on("close", () => left.abort());
       sendJson(response, 200, await change(body, left.signal));

@@ -1,7 +1,7 @@
 /**
- * How a conversation has grown, as points for a plot: after each message, the tokens of everything said, and the tokens of the context as it
- * was then. A summary counts from the moment it was published. Summaries that were regenerated count from when the first of their place
- * was. Pure; as many points as a screen can show, however long the conversation is.
+ * How a conversation has grown, as points for a plot: after each message, the tokens of all messages, and the tokens of the context at that
+ * time. A summary counts from the moment it was published. A regenerated summary counts from when the first one in its place was. Pure; as many
+ * points as a screen can show, however long the conversation is.
  */
 import type { Outline, SummaryGraph, SummaryOutline } from "@lossless/core";
 import type { Compaction, TimelineResult, TimelinePoint } from "./api-types.ts";
@@ -10,10 +10,10 @@ import { findFrom } from "./outline.ts";
 export type Timeline = Omit<TimelineResult, "conversation">;
 
 const MAX_POINTS = 800;
-/** So many compactions get points of their own before and after, so that each is seen as the step it was. */
+/** This many compactions get their own points before and after, so that each is visible as a step. */
 const MAX_STEPS = 300;
 
-/** What is asked of the messages. Columns of numbers: there may be a hundred thousand, or ten times that. */
+/** The required message columns. Numbers only: there may be a hundred thousand, or ten times that. */
 type Rows = Pick<Outline, "seqs" | "positions" | "tokens" | "createdAts">;
 
 export function planTimeline(rows: Rows, graph: SummaryGraph, dayOf: (at: number) => string): Timeline {
@@ -28,7 +28,7 @@ export function planTimeline(rows: Rows, graph: SummaryGraph, dayOf: (at: number
   };
 }
 
-/** Rows come in the order of their places, which is that of their arrival but for those that came late. */
+/** Rows are ordered by position, which is the order of arrival except for late ones. */
 function orderByArrival(rows: Rows): Rows {
   const numbers = sortNumbers(rows.seqs);
   if (numbers === null) return rows;
@@ -41,7 +41,7 @@ function orderByArrival(rows: Rows): Rows {
   };
 }
 
-/** The numbers of a column's rows in the order of its values; null when they are in order as they are. */
+/** The indexes of a column in the order of its values; null when it is already sorted. */
 function sortNumbers(column: Float64Array): Uint32Array | null {
   let isSorted = true;
   for (let at = 1; at < column.length && isSorted; at++)
@@ -54,7 +54,7 @@ function sortNumbers(column: Float64Array): Uint32Array | null {
 const spanOf = ({ depth, startPosition, endPosition }: SummaryOutline): string =>
   `${depth} ${startPosition} ${endPosition}`;
 
-/** The seq at which each summary of the cover took its place. */
+/** The seq at which each summary of the cover was published. */
 function datePublishing(
   { nodes, edges }: SummaryGraph,
   cover: readonly SummaryOutline[],
@@ -69,7 +69,7 @@ function datePublishing(
   const since = new Map(
     cover.map((node) => [node.summaryId, first.get(spanOf(node)) ?? guessPublishing(node, arrived)]),
   );
-  // What lies below was there before what lies above.
+  // Sources were published before the summaries made from them.
   const sources = groupSources(edges);
   for (const { summaryId } of cover.toSorted((a, b) => b.depth - a.depth)) {
     for (const source of sources.get(summaryId) ?? []) {
@@ -80,7 +80,7 @@ function datePublishing(
   return since;
 }
 
-/** Archives that do not tell: the last message that was there when the summary was made. */
+/** For archives that do not record it: the last message that was stored when the summary was made. */
 function guessPublishing({ createdAt, endPosition }: SummaryOutline, arrived: Rows): number {
   const { seqs, positions, createdAts } = arrived;
   for (let at = seqs.length - 1; at >= 0; at--) {
@@ -99,11 +99,11 @@ function groupSources(edges: SummaryGraph["edges"]): Map<string, string[]> {
   return sources;
 }
 
-/** Of each message, by its number among all that arrived. */
+/** For each message, by its number in the order of arrival. */
 interface Stays {
-  /** The lowest summary it lies under, by its number in the cover; -1: none. */
+  /** The lowest summary above it, by its number in the cover; -1: none. */
   readonly owners: Int32Array;
-  /** 1: it came late, to a place that was folded already, and never stood in the context by itself. */
+  /** 1: it arrived late, at a position that was already folded, and was never in the context itself. */
   readonly isAbsorbed: Uint8Array;
 }
 
@@ -116,7 +116,7 @@ function assignRows(
   const isAbsorbed = new Uint8Array(seqs.length);
   const numbers = sortNumbers(positions);
   const ordered = numbers === null ? positions : positions.toSorted();
-  // The finest first: what lies under one of them stays there.
+  // The lowest depth first: messages under one of them stay there.
   const finestFirst = [...cover.entries()].sort(([, a], [, b]) => a.depth - b.depth);
   for (const [owner, { startPosition, endPosition, summaryId }] of finestFirst) {
     const publishedAt = since.get(summaryId) ?? 0;
@@ -137,7 +137,7 @@ interface Step {
   deltaTokens: number;
 }
 
-/** What publishing changed in the context, by the seq at which it happened, in order. */
+/** The changes of publishing to the context, by the seq at which they happened, in order. */
 function planSteps(
   { tokens: said }: Rows,
   { owners, isAbsorbed }: Stays,
@@ -146,7 +146,7 @@ function planSteps(
   since: ReadonlyMap<string, number>,
 ): Step[] {
   const numberOf = new Map(cover.map(({ summaryId }, number) => [summaryId, number]));
-  /** The tokens that each summary of the cover took out of the context. */
+  /** The tokens that each summary of the cover removed from the context. */
   const replaced = new Float64Array(cover.length);
   const add = (summary: number, tokens: number): void => {
     replaced[summary] = (replaced[summary] ?? 0) + tokens;
@@ -164,7 +164,7 @@ function planSteps(
     const seq = since.get(summaryId) ?? 0;
     const step = steps.get(seq) ?? { seq, summaries: 0, deltaTokens: 0 };
     step.summaries += 1;
-    // A summary of which nothing is shown is not shown itself.
+    // A summary without any shown message is not shown itself.
     step.deltaTokens += (messages === 0 ? 0 : tokens) - (replaced[number] ?? 0);
     steps.set(seq, step);
   }
@@ -211,7 +211,7 @@ function countDays({ tokens, createdAts }: Rows, dayOf: (at: number) => string):
   let shared = Number.NaN;
   for (let at = 0; at < createdAts.length; at++) {
     const createdAt = createdAts[at] ?? 0;
-    // Names of days are slow to make; messages of one quarter of an hour share theirs in every zone.
+    // Formatting days is slow; messages of one quarter of an hour share theirs in every time zone.
     const quarter = Math.floor(createdAt / 900_000);
     if (quarter !== shared) {
       const day = dayOf(createdAt);
@@ -225,7 +225,7 @@ function countDays({ tokens, createdAts }: Rows, dayOf: (at: number) => string):
   return [...days.values()].sort((a, b) => (a.day < b.day ? -1 : 1));
 }
 
-/** Several conversations as one: what all of them had at moments in equal distances. */
+/** The sum of several conversations, sampled at equal intervals. */
 export function addUpGrowth(
   lines: readonly (readonly TimelinePoint[])[],
   moments: number,

@@ -1,4 +1,4 @@
-/** Turns by their size: from a request of the user to the next, how many messages and tokens, and how long it took. */
+/** The sizes of turns: from one user request to the next, the number of messages and tokens, and the duration. */
 import type { Outline } from "@lossless/core";
 import type { TurnSum } from "./api-types.ts";
 
@@ -13,7 +13,7 @@ export function sumTurns(outline: Outline, first: number, count: number): TurnSu
     let [end, sum, last] = [at, 0, createdAts[at] ?? 0];
     do {
       sum += tokens[end] ?? 0;
-      // What adds nothing may have been written later, beside the turn.
+      // Rows that add nothing may have been written later, outside the turn.
       if ((tokens[end] ?? 0) > 0) last = createdAts[end] ?? last;
       end += 1;
     } while (end < roles.length && !begins(end));

@@ -1,15 +1,15 @@
 /**
- * The first search opens the index and has everything compiled that finds, ranks and shows; it takes three times what a later one takes, and
- * the first context is no different. So both are done once, for words of the newest message, while the address of the inspector is still
- * being opened. In pieces, each of which waits until there is time for it; no model is asked.
+ * The first search opens the index and compiles all code that finds, ranks and shows; it takes three times as long as a later one, and so does
+ * the first context. So both are run once, for words of the newest message, while the user still opens the address of the inspector. In pieces,
+ * each of which waits until there is time for it; no model is called.
  */
 import type { Engine, Scope } from "@lossless/core";
 
 const BUDGET_TOKENS = 32_000;
-/** Messages in which words are looked for. */
+/** Messages to take words from. */
 const MESSAGES = 10;
 const WORDS = 3;
-/** First with little to show, so that no piece is long. */
+/** First with few hits, so that no piece is long. */
 const HITS = [1, 10];
 
 export async function warmUp(engine: Engine, scope: Scope, waitForTime: () => Promise<void>): Promise<void> {
@@ -29,7 +29,7 @@ export async function warmUp(engine: Engine, scope: Scope, waitForTime: () => Pr
   }
 }
 
-/** Words that stand together in one message, so that something is found. */
+/** Words that occur together in one message, so that something is found. */
 async function chooseWords(engine: Engine, scope: Scope, conversationId: number): Promise<string> {
   const page = { ...scope, conversationId, direction: "newest", limit: MESSAGES } as const;
   for (const { messageId } of (await engine.listMessages(page)).items) {

@@ -61,12 +61,12 @@ function post<T>(path: string, body: unknown, others: OutgoingHttpHeaders = {}):
   });
 }
 
-const preview = (wish: object): Promise<Reply<ActionPreview>> => post("/api/actions/preview", wish);
+const preview = (request: object): Promise<Reply<ActionPreview>> => post("/api/actions/preview", request);
 const apply = (confirmation: string | null): Promise<Reply<ActionResult>> =>
   post("/api/actions/apply", { confirmation });
 
-async function confirm(wish: object): Promise<ActionResult> {
-  const shown = await preview(wish);
+async function confirm(request: object): Promise<ActionResult> {
+  const shown = await preview(request);
   expect(shown.status).toBe(200);
   const done = await apply(shown.body.confirmation);
   expect(done.status).toBe(200);
@@ -102,21 +102,21 @@ describe("who may change something", () => {
     ["/api/conversations/1/labels", { pinned: true }],
   ])(
     "%s: not without the token, the page's own Origin, the token for changes and JSON",
-    async (path, wish) => {
-      expect((await post(path, wish)).status).toBe(200);
-      expect((await post(path, wish, { "x-lcm-token": undefined })).status).toBe(403);
-      expect((await post(path, wish, { origin: undefined })).status).toBe(403);
-      expect((await post(path, wish, { origin: "https://evil.example" })).status).toBe(403);
-      expect((await post(path, wish, { "x-lcm-write": undefined })).status).toBe(403);
-      expect((await post(path, wish, { "x-lcm-write": "wrong" })).status).toBe(403);
-      expect((await post(path, wish, { host: "evil.example" })).status).toBe(421);
-      expect((await post(path, wish, { "content-type": "text/plain" })).status).toBe(415);
-      expect((await post("/api/overview", wish)).status).toBe(405);
+    async (path, request) => {
+      expect((await post(path, request)).status).toBe(200);
+      expect((await post(path, request, { "x-lcm-token": undefined })).status).toBe(403);
+      expect((await post(path, request, { origin: undefined })).status).toBe(403);
+      expect((await post(path, request, { origin: "https://evil.example" })).status).toBe(403);
+      expect((await post(path, request, { "x-lcm-write": undefined })).status).toBe(403);
+      expect((await post(path, request, { "x-lcm-write": "wrong" })).status).toBe(403);
+      expect((await post(path, request, { host: "evil.example" })).status).toBe(421);
+      expect((await post(path, request, { "content-type": "text/plain" })).status).toBe(415);
+      expect((await post("/api/overview", request)).status).toBe(405);
     },
   );
 
   test("wishes that are none are refused with what is allowed", async () => {
-    for (const wish of [
+    for (const request of [
       {},
       { action: "drop" },
       { action: "dissolve", summaryId: "sum_1" },
@@ -127,8 +127,8 @@ describe("who may change something", () => {
       { action: "forget", messageIds: ["1"] },
       { action: "repair", conversationId: -1 },
     ]) {
-      const { status, body } = await preview(wish);
-      expect({ wish, status, body }).toMatchObject({ status: 400, body: { error: { code: "usage" } } });
+      const { status, body } = await preview(request);
+      expect({ request, status, body }).toMatchObject({ status: 400, body: { error: { code: "usage" } } });
     }
     expect((await post("/api/actions/preview", "{")).status).toBe(400);
     expect((await post("/api/actions/preview", `"${"x".repeat(70_000)}"`)).status).toBe(400);
@@ -184,15 +184,15 @@ describe("a confirmation", () => {
   });
 
   test("is for what was shown: when something else would be done, nothing is", async () => {
-    const wish = { action: "forget", pattern: "carrier, number 7.", conversationId: null, reason: "" };
-    const { body } = await preview(wish);
+    const request = { action: "forget", pattern: "carrier, number 7.", conversationId: null, reason: "" };
+    const { body } = await preview(request);
     const message = { role: "user", content: "again: the carrier, number 7." };
     await site.writer.ingest({ session: MAIN, messages: [{ eventId: "late", message }] });
     const { status, body: answer } = await apply(body.confirmation);
     expect(status).toBe(409);
     expect(JSON.stringify(answer)).toContain("changed since the preview");
     expect((await get<{ hits: object[] }>("/api/search?q=carrier")).hits).not.toEqual([]);
-    const again = await preview(wish);
+    const again = await preview(request);
     expect((await apply(again.body.confirmation)).status).toBe(200);
   });
 });

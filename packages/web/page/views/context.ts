@@ -1,6 +1,6 @@
 /**
- * Context: what a model gets for a budget. Each item is a block as large as its tokens and coloured by depth, with the reason why it is there.
- * Against the turn before, and against another budget, it says what came, what went, and how much of the front stayed the same.
+ * Context: what a model gets for a budget. Each item is a block sized by tokens and coloured by depth, with the reason why it is there. Compared
+ * with the turn before, and with another budget, it shows what was added, what was removed, and how much of the front stayed the same.
  */
 import { compareContexts } from "../../src/context-diff.ts";
 import type { ContextDiff } from "../../src/context-diff.ts";
@@ -118,7 +118,7 @@ class ContextView implements View {
     const asked = ++this.#asked;
     try {
       const context = await readContext(this.#id, budget);
-      // The slider may have moved on while this was made.
+      // The slider may have moved while this was loading.
       if (asked !== this.#asked) return;
       const before = this.#context;
       this.#change = before === null ? null : compareContexts(before.items, context.items);
@@ -197,7 +197,7 @@ class ContextView implements View {
     list.update();
   }
 
-  /** The first words of what is in view. */
+  /** The first words of the items in view. */
   async #needWords(items: readonly ExplainedItem[]): Promise<void> {
     const wanted = items.flatMap(({ ids }) => ids.slice(0, 1)).filter((id) => !this.#words.has(id));
     for (const id of wanted) this.#words.set(id, "");
@@ -272,7 +272,7 @@ class ContextView implements View {
     ];
     fill(this.#detail, ...head);
     try {
-      // A line for a range may name the summary that could not be shown.
+      // A range line may name the summary that could not be shown.
       const summaryId = item.summaryId ?? item.ids.find((id) => id.startsWith("sum_"));
       if (summaryId !== undefined)
         fill(this.#detail, ...head, ...renderSummary(await readSummary(summaryId), () => this.refresh()));
@@ -306,7 +306,7 @@ const keyOf = (item: ExplainedItem | undefined): string | null =>
 const nameKind = ({ kind, depth, role }: ExplainedItem): string =>
   kind === "summary" ? `depth ${depth}` : kind === "message" ? (role ?? "message") : kind;
 
-/** Why it is as large as it is, in one sentence. */
+/** Explains its size in one sentence. */
 function explainSize({ items, estimatedTokens, budgetTokens, shownMessages }: ContextResult): string {
   const folded = items.filter(({ kind }) => kind === "summary" || kind === "range");
   const covered = folded.reduce((sum, { messages }) => sum + messages, 0);
@@ -362,7 +362,7 @@ function describeChange(before: ContextResult, after: ContextResult, diff: Conte
   );
 }
 
-/** What the last turn changed, and how stable the front was over the last ones. */
+/** What the last turn changed, and how stable the front was over the last turns. */
 function renderTurns(turns: readonly ContextTurn[]): Child[] {
   const last = turns.at(-1);
   if (last === undefined) return [];

@@ -1,4 +1,4 @@
-/** Conversation: every message, in order, however many there are; only what is in view is read. Search marks and jumps. */
+/** Conversation: every message, in order, for any number of them; only what is in view is loaded. Search marks and jumps. */
 import { listMessages, readConversation, readMessage, readTurnSums, search } from "../api.ts";
 import type {
   ConversationDetail,
@@ -20,10 +20,10 @@ import { VirtualList } from "../virtual-list.ts";
 
 const BLOCK = 50;
 const ESTIMATE_PX = 110;
-/** Blocks that stay in memory. */
+/** Blocks kept in memory. */
 const KEPT_BLOCKS = 60;
 const MAX_COPIED = 2_000;
-/** Lines of the host that are no part of the talk. */
+/** Lines of the host that are not part of the conversation. */
 const HOUSEKEEPING: ReadonlySet<string> = new Set(["meta", "heartbeat"]);
 
 /** `target`: the message to show, or null for the first. */
@@ -101,7 +101,7 @@ class ConversationView implements View {
     } catch (error) {
       fill(this.#box, renderFailure(error));
     }
-    // After the messages, which are what was asked for.
+    // After the messages, which matter most.
     void whenRead(
       readConversation(this.#id),
       (detail) => this.#describe(detail),
@@ -109,7 +109,7 @@ class ConversationView implements View {
     );
   }
 
-  /** Everything in view is made anew, and the address says how. */
+  /** Rebuilds everything in view and updates the address. */
   #renew(): void {
     if (this.#list) this.#list.invalidate(0, this.#list.count - 1);
     const query = new URLSearchParams({
@@ -122,7 +122,7 @@ class ConversationView implements View {
 
   #describe({ conversation, rawTokens, resume }: ConversationDetail): void {
     if (conversation.shownMessages === 0 && !this.#housekeeping.checked) {
-      // There is nothing else.
+      // There is nothing else to show.
       this.#housekeeping.checked = true;
       this.#renew();
     }
@@ -185,7 +185,7 @@ class ConversationView implements View {
     );
   }
 
-  /** What is shown of the conversation, from its begin. */
+  /** The visible part of the conversation, from its start. */
   async #readAsMarkdown(): Promise<string> {
     const messages: MessageJson[] = [];
     let after: string | undefined;
@@ -241,7 +241,7 @@ class ConversationView implements View {
     return turn === undefined ? element : h("div", {}, renderTurn(turn, message), element);
   }
 
-  /** Housekeeping, unless it was asked for; and results that are shown with their calls. What was looked for is always there. */
+  /** Housekeeping, unless it is enabled; and results that are shown with their calls. The target is always shown. */
   #isLeftOut({ id, row, parts }: MessageJson): boolean {
     if (id === this.#marked || row === null) return false;
     const isHousekeeping = row.hidden.some((reason) => HOUSEKEEPING.has(reason)) || parts.every(isBlank);
@@ -254,7 +254,7 @@ class ConversationView implements View {
     return result?.ofMessage === this.#marked ? undefined : result;
   }
 
-  /** Calls and results of what was read, so that each pair becomes one card. */
+  /** Calls and results of loaded messages, so that each pair becomes one card. */
   #learn(items: readonly MessageJson[]): void {
     for (const { id, parts } of items)
       for (const part of parts) {
@@ -286,7 +286,7 @@ class ConversationView implements View {
     try {
       const page = await listMessages(this.#id, { at: block * BLOCK, limit: BLOCK });
       this.#take(block, page.items);
-      // The blocks beside it may hold the other halves of its calls.
+      // The adjacent blocks may have the other halves of its calls.
       this.#list?.invalidate((block - 1) * BLOCK, (block + 2) * BLOCK - 1);
     } catch (error) {
       this.#blocks.delete(block);
@@ -336,7 +336,7 @@ class ConversationView implements View {
     void whenRead(readMessage(messageId), show, (failure) => fill(this.#path, failure));
   }
 
-  /** The words that were looked for, in view even in a long message. */
+  /** Scrolls to the searched words, even in a long message. */
   #showMark(index: number): void {
     if (this.#mark === null) return;
     requestAnimationFrame(() => {
@@ -353,7 +353,7 @@ class ConversationView implements View {
     return true;
   }
 
-  /** The way from a message up to the summary that stands for it in the context. */
+  /** The path from a message up to the summary that represents it in the context. */
   #showPath({ path, message }: MessageDetail): void {
     const steps = path.flatMap((summary) => [
       " → ",
@@ -430,7 +430,7 @@ class ConversationView implements View {
   }
 }
 
-/** A request, and what came of it. */
+/** A request, and its result. */
 const renderTurn = ({ messages, tokens, tookMs }: TurnSum, { row }: MessageJson): HTMLElement =>
   h(
     "div",

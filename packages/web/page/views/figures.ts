@@ -1,4 +1,4 @@
-/** Figures: what the agents did, from their own transcripts. Day by day as plots; by model, project, agent or tool as a table. */
+/** Figures: the agents' activity, from their own transcripts. Day by day as plots; by model, project, agent or tool as a table. */
 import { readStats } from "../api.ts";
 import type { CostReply, StatsGroup, StatsGrouping, StatsReply } from "../api.ts";
 import { renderCommand } from "../code.ts";
@@ -109,7 +109,7 @@ function renderFigures({ days, result, own, cost }: StatsReply): HTMLElement[] {
 const describeOwn = (cost: CostReply | null): string =>
   cost?.own ? `, ${formatMoney(cost.own.total, cost.own.currency)}` : "";
 
-/** Where the cost comes from, and what to do where there is none. */
+/** Where the cost comes from, and what to do if there is none. */
 function renderPrices(cost: CostReply | null): HTMLElement[] {
   const title = h("h2", {}, "Prices");
   if (cost === null)

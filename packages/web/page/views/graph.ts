@@ -1,6 +1,6 @@
 /**
- * Graph: all summaries of a conversation, by depth and by what they cover. Wheel and drag zoom and pan; a click shows the summary, what it
- * was made from and what was made from it. Arrow keys walk along the graph. With a message, the way from it to the root is marked.
+ * Graph: all summaries of a conversation, by depth and by what they cover. Wheel and drag zoom and pan; a click shows the summary, its sources
+ * and what was made from it. Arrow keys move along the graph. With a message, the path from it to the root is marked.
  */
 import { readFirstWords, readGraph, readMessage, readSummary } from "../api.ts";
 import type { Graph, SummaryNode } from "../api.ts";
@@ -21,7 +21,7 @@ import type { View } from "../view.ts";
 const MAX_SCALE = 200;
 const TIP_PX = 300;
 const REST_MS = 3_000;
-/** First words are read when the drawing has come to rest, so many at once. */
+/** First words are loaded when the drawing has been still for this time, this many at once. */
 const WORDS_REST_MS = 60;
 const WORDS_AT_ONCE = 60;
 const WORDS_CHARS = 1_000;
@@ -99,7 +99,7 @@ class GraphView implements View {
     };
   }
 
-  /** The first words of what can be read at this size, and is not known yet. */
+  /** The first words of summaries that are legible at this size and not loaded yet. */
   async #readWords(): Promise<void> {
     const { clientWidth, clientHeight } = this.#canvas.element;
     const wanted = listLegible(this.#scene, clientWidth, clientHeight)
@@ -113,7 +113,7 @@ class GraphView implements View {
     } catch (error) {
       return fill(this.#detail, renderFailure(error));
     }
-    // Drawing asks again for those that had no room in this round.
+    // Drawing requests again those that did not fit in this round.
     if (this.element.isConnected) this.#canvas.update();
   }
 
@@ -122,13 +122,13 @@ class GraphView implements View {
       const graph = await readGraph(this.#id);
       const isKnown = this.#graph !== null && versionOf(this.#graph) === versionOf(graph);
       this.#graph = graph;
-      // Messages alone change the width of what is not folded, and nothing else; what is being read stays.
+      // New messages only change the width of the unfolded part; what is being read stays.
       if (isKnown) return this.#canvas.update();
       this.#placed = layOutGraph(graph.nodes);
       this.#sources = groupEdges(graph.edges);
       this.#derived = groupEdges(graph.edges.map(([summary, source]) => [source, summary]));
       this.#renderHead();
-      // Nothing to draw: the offer to fold has the room.
+      // Nothing to draw: the offer to fold uses the room.
       this.#box.hidden = graph.nodes.length === 0;
       this.element.classList.toggle("unfolded", graph.nodes.length === 0);
       const isGone = this.#selected !== null && !this.#placed.byId.has(this.#selected);
@@ -296,7 +296,7 @@ class GraphView implements View {
     return key === "ArrowDown" ? this.#sources.get(placed.node.summaryId)?.[0] : undefined;
   }
 
-  /** By a person: the message that was pointed at is left behind. */
+  /** Chosen by the user: the marked message is dropped. */
   #choose(id: string | null, isBroughtIntoView: boolean): void {
     this.#pin = null;
     history.replaceState(history.state, "", id === null ? `#/graph/${this.#id}` : `#${id}`);
@@ -325,13 +325,13 @@ class GraphView implements View {
     void whenRead(readSummary(id), show, (failure) => fill(this.#detail, failure));
   }
 
-  /** What there is to do about an empty graph. */
+  /** What to do about an empty graph. */
   #offerFold(): Child[] {
     const { shownMessages = 0, shownTokens = 0 } = this.#graph?.conversation ?? {};
-    const wish = { action: "fold", conversationId: this.#id } as const;
+    const request = { action: "fold", conversationId: this.#id } as const;
     const button = renderAction(
       "Fold it …",
-      () => wish,
+      () => request,
       () => void this.#load(),
     );
     return [
@@ -389,7 +389,7 @@ function groupEdges(edges: Graph["edges"]): Map<string, string[]> {
   return groups;
 }
 
-/** Everything that can be reached from a summary along edges, itself included. */
+/** Everything reachable from a summary along edges, including itself. */
 function reach(id: string, edges: ReadonlyMap<string, readonly string[]>): Set<string> {
   const seen = new Set([id]);
   const pending = [id];

@@ -1,6 +1,6 @@
 /**
- * Health: the doctor's checks, with the command that mends each finding, and what can be done for the archive. The checks prove the whole
- * archive, so they run when asked. Where the inspector may write, the same can be done from here, each after a preview.
+ * Health: the doctor's checks, with the command that fixes each finding, and maintenance of the archive. The checks prove the whole archive, so
+ * they run on demand. If the inspector has write access, the same can be done from here, each after a preview.
  */
 import { renderAction } from "../action-dialog.ts";
 import { examine, writeAccess } from "../api.ts";
@@ -103,7 +103,7 @@ interface CareRow {
   readonly name: string;
   readonly says: string;
   readonly command: string;
-  readonly wish: () => ActionRequest | null;
+  readonly request: () => ActionRequest | null;
 }
 
 function renderCare(): Child[] {
@@ -113,25 +113,25 @@ function renderCare(): Child[] {
       name: "Back up",
       says: "Copies the archive with its large files and verifies the copy. Agents can keep writing.",
       command: "lcm backup",
-      wish: () => ({ action: "backup" }),
+      request: () => ({ action: "backup" }),
     },
     {
       name: "Fix",
       says: "Makes a backup, then rebuilds the index, makes files private, finishes pending folds and an interrupted forget.",
       command: "lcm doctor --fix",
-      wish: () => ({ action: "mend" }),
+      request: () => ({ action: "mend" }),
     },
     {
       name: "Repair summaries",
       says: "Regenerates stand-ins, cut-off, empty and stale summaries. The old texts are kept.",
       command: "lcm repair --all --apply",
-      wish: () => ({ action: "repair", conversationId: null }),
+      request: () => ({ action: "repair", conversationId: null }),
     },
     {
       name: "Forget",
       says: "Permanently removes every message that contains a text, and everything derived from it.",
       command: "lcm forget --pattern TEXT",
-      wish: () =>
+      request: () =>
         pattern.value.trim() === ""
           ? (pattern.focus(), null)
           : { action: "forget", pattern: pattern.value, conversationId: null, reason: "" },
@@ -150,14 +150,14 @@ function renderCare(): Child[] {
     h(
       "ul",
       { class: "care" },
-      ...rows.map(({ name, says, command, wish }) =>
+      ...rows.map(({ name, says, command, request }) =>
         h(
           "li",
           { class: "panel" },
           h("h3", {}, name),
           h("p", {}, says),
           access !== null && name === "Forget" && pattern,
-          renderAction(`${name} …`, wish, () => undefined) ?? renderCommand(command),
+          renderAction(`${name} …`, request, () => undefined) ?? renderCommand(command),
         ),
       ),
     ),

@@ -1,4 +1,4 @@
-/** Overview: what is stored, how large, how far folded, what it has cost, whether anything needs attention, and all conversations. */
+/** Overview: what is stored, its size, how far it is folded, its cost, whether anything needs attention, and all conversations. */
 import { readGrowth, readOverview } from "../api.ts";
 import type { GrowthResult, Overview } from "../api.ts";
 import { ConversationTable } from "../conversation-table.ts";
@@ -20,7 +20,7 @@ import type { View } from "../view.ts";
 const AXIS_LABELS = 6;
 const REST_MS = 3_000;
 
-/** `known` is what the page has just read, when it has. */
+/** `known` is what the page has just loaded, if anything. */
 export function openOverview(query: URLSearchParams, known: Overview | null): View {
   const cards = h("div", {}, renderLoading("the archive"));
   const plot = h("div", { class: "growth" });

@@ -9,7 +9,7 @@ import type { View } from "../view.ts";
 
 type Hit = SearchReply["hits"][number];
 
-/** Of one page: what a screen holds. */
+/** Per page: what fits on a screen. */
 const HITS = 10;
 
 const RULES: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ const RULES: Readonly<Record<string, string>> = {
   empty: "no terms",
 };
 
-/** What brought one hit in, in a word. */
+/** Why a hit was found, in a word. */
 const FINDERS: Readonly<Record<string, string>> = {
   strict: "all words",
   relaxed: "some words",
@@ -127,7 +127,7 @@ function choose(
   );
 }
 
-/** `words` are marked where a hit is opened. */
+/** `words` are marked when a hit is opened. */
 function renderAnswer(
   answer: SearchReply,
   ask: (after?: string) => Promise<SearchReply>,
@@ -178,7 +178,7 @@ function renderHits({ hits, conversations, rule }: SearchReply, words: string): 
 
 type Found = NonNullable<SearchReply["conversations"]>[number];
 
-/** What it was found in comes first, as a link that opens it at the hit. */
+/** Where it was found comes first, as a link that opens it at the hit. */
 function renderHit(
   hit: Hit,
   found: Found | undefined,
@@ -218,7 +218,7 @@ function renderHit(
   );
 }
 
-/** Where only words were looked at, the rule says how many of them. */
+/** If only words were searched, the rule says how many of them. */
 function listFinders(hit: Hit, rule: SearchReply["rule"]): string[] {
   const names = rule === "fused" ? hit.foundBy : [rule];
   return names.map((name) => FINDERS[name] ?? name);

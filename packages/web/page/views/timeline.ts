@@ -1,4 +1,4 @@
-/** Timeline: how the conversation grew against what the context held of it, where it was folded, and what each day brought and cost. */
+/** Timeline: how the conversation grew compared with its context, where it was folded, and what each day brought and cost. */
 import { readSpend, readTimeline } from "../api.ts";
 import type { Compaction, SpendResult, TimelineResult } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
