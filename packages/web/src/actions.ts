@@ -110,7 +110,7 @@ function parseRequest(body: unknown): ActionRequest {
     default:
       throw new EngineError(
         "usage",
-        `cannot do ${JSON.stringify(request["action"] ?? null)}: it is one of backup, mend, fold, dissolve, rewrite, repair, forget`,
+        `cannot do ${JSON.stringify(request["action"] ?? null)}: it must be one of backup, mend, fold, dissolve, rewrite, repair, forget`,
       );
   }
 }
@@ -128,7 +128,7 @@ function readForget(request: Readonly<Record<string, unknown>>): ActionRequest {
   if (!isList)
     throw new EngineError(
       "usage",
-      `cannot use messageIds: it is a list of 1 to ${MAX_MESSAGES} numbers of messages`,
+      `cannot use messageIds: it must be a list of 1 to ${MAX_MESSAGES} numbers of messages`,
     );
   return { action: "forget", messageIds: ids as number[], reason };
 }
@@ -140,18 +140,21 @@ function readSummaryId(request: Readonly<Record<string, unknown>>): string {
   if (typeof id === "string" && isSummaryId(id)) return id;
   throw new EngineError(
     "usage",
-    "cannot use summaryId: it is the id of a summary, such as sum_0123456789abcdef",
+    "cannot use summaryId: it must be the id of a summary, such as sum_0123456789abcdef",
   );
 }
 
 function readConversationId(request: Readonly<Record<string, unknown>>): number | null {
   const id = request["conversationId"] ?? null;
   if (id === null || isId(id)) return id;
-  throw new EngineError("usage", "cannot use conversationId: it is the number of a conversation, or null");
+  throw new EngineError(
+    "usage",
+    "cannot use conversationId: it must be the number of a conversation, or null",
+  );
 }
 
 function readText(request: Readonly<Record<string, unknown>>, name: string): string {
   const text = request[name] ?? "";
   if (typeof text === "string" && text.length <= MAX_TEXT) return text;
-  throw new EngineError("usage", `cannot use ${name}: it is a text of at most ${MAX_TEXT} characters`);
+  throw new EngineError("usage", `cannot use ${name}: it must be a text of at most ${MAX_TEXT} characters`);
 }

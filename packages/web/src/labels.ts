@@ -23,7 +23,7 @@ function parseUpdate(body: unknown): LabelUpdate {
   if (!isObject(body)) throw refuse("the request", "it is not an object");
   const { name } = body;
   if (name !== undefined && name !== null && !isText(name))
-    throw refuse("name", `it is a text of at most ${MAX_TEXT} characters, or null`);
+    throw refuse("name", `it must be a text of at most ${MAX_TEXT} characters, or null`);
   return {
     name,
     addTags: readTags(body, "addTags"),
@@ -37,13 +37,13 @@ function readTags(body: Readonly<Record<string, unknown>>, name: string): readon
   const value = body[name];
   if (value === undefined) return undefined;
   if (Array.isArray(value) && value.every(isText)) return value;
-  throw refuse(name, `it is a list of texts of at most ${MAX_TEXT} characters`);
+  throw refuse(name, `it must be a list of texts of at most ${MAX_TEXT} characters`);
 }
 
 function readSwitch(body: Readonly<Record<string, unknown>>, name: string): boolean | undefined {
   const value = body[name];
   if (value === undefined || typeof value === "boolean") return value;
-  throw refuse(name, "it is true or false");
+  throw refuse(name, "it must be true or false");
 }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value.length <= MAX_TEXT;

@@ -14,7 +14,10 @@ export function readNumber(query: URLSearchParams, name: string, { least, most, 
   if (text === null) return otherwise;
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-  throw new EngineError("usage", `cannot use ${name}=${text}: it is a whole number from ${least} to ${most}`);
+  throw new EngineError(
+    "usage",
+    `cannot use ${name}=${text}: it must be a whole number from ${least} to ${most}`,
+  );
 }
 
 /** One of a few words; the first when absent. */
@@ -26,5 +29,5 @@ export function readWord<Word extends string>(
   const text = query.get(name) ?? words[0];
   const word = words.find((some) => some === text);
   if (word !== undefined) return word;
-  throw new EngineError("usage", `cannot use ${name}=${text}: it is one of ${words.join(", ")}`);
+  throw new EngineError("usage", `cannot use ${name}=${text}: it must be one of ${words.join(", ")}`);
 }
