@@ -1,6 +1,6 @@
 /**
- * Taking over the database of an older lossless-claw that lies where the archive should be: when a command is about to write there, its
- * history is imported into a new file and the old one is kept beside it. Commands that only read refuse, and name the way.
+ * Adopts the database of an older lossless-claw at the archive's path: when a command is about to write there, its history is imported into a
+ * new file and the old one is kept beside it. Read-only commands refuse, and say how to adopt it.
  */
 import { existsSync } from "node:fs";
 import { EngineError } from "@lossless/core";
@@ -11,14 +11,14 @@ import { needsAdoption, removeLeftovers } from "@lossless/interchange/need";
 import { printNote } from "./output.ts";
 import { startProgress } from "./progress.ts";
 
-/** Before a command writes: nothing for almost everybody; else the old database is adopted, with progress. */
+/** Called before a command writes: usually does nothing; otherwise adopts the old database, with progress. */
 export async function adoptOlder(
   settings: Settings,
   { isQuiet, isAsked = false }: { readonly isQuiet: boolean; readonly isAsked?: boolean },
 ): Promise<Adoption> {
   const { databasePath: path, largeFilesDir: filesDir, largeFileThresholdTokens } = settings;
   if (!needsAdoption(path)) {
-    // One that was killed after its last step left its folder, with a copy of the old database.
+    // An adoption that was killed after its last step left its folder, with a copy of the old database.
     removeLeftovers(path);
     return { kind: "not_needed" };
   }
@@ -50,7 +50,7 @@ function noteAdoption(path: string, adoption: Adoption): void {
   );
 }
 
-/** Before a command reads: an old database is named, with the command that adopts it. */
+/** Called before a command reads: refuses an old database with an error that names the command to adopt it. */
 export async function refuseOlder({ databasePath: path }: Settings): Promise<void> {
   if (!needsAdoption(path)) return;
   throw new EngineError(

@@ -1,4 +1,4 @@
-/** The model for a command: what was typed, else what the settings name, else none. */
+/** The model for a command: the one given on the command line, else that of the settings, else none. */
 import type { Command } from "commander";
 import { nameModel } from "@lossless/core";
 import type { Invocation, Model } from "./invocation.ts";
@@ -19,7 +19,7 @@ export function addModelOptions(command: Command): Command {
     .option("--base-url <url>", "where the provider is");
 }
 
-/** Must run before anything asks for the settings: what was typed goes before what is set. */
+/** Must run before anything reads the settings: the command line takes precedence. */
 export async function chooseModel(invocation: Invocation, options: ModelOptions): Promise<Model | null> {
   const { model, provider, baseUrl } = options;
   if (model === false) return null;
@@ -34,7 +34,7 @@ export async function chooseModel(invocation: Invocation, options: ModelOptions)
   return complete && { complete, ref: first };
 }
 
-/** The model as people name it; null when none is used. */
+/** The display name of the model; null when none is used. */
 export function nameChosen(model: Model | null): string | null {
   if (model === null) return null;
   return model.ref === null ? "the configured model" : nameModel(model.ref);

@@ -1,7 +1,6 @@
 /**
- * Config files for programs that run outside a host. Ours is `<state>/lcm.json`; the host's `<state>/openclaw.json` is read
- * and never written. What the values mean is decided in core (`settings/settings-resolve.ts`); here is only the reading and
- * writing. A file is replaced whole or not at all.
+ * Config files for programs that run outside a host. Ours is `<state>/lcm.json`; the host's `<state>/openclaw.json` is read and never written.
+ * Core interprets the values (`settings/settings-resolve.ts`); this file only reads and writes. A file is replaced atomically.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readFile, realpath, rename, rm } from "node:fs/promises";
@@ -30,7 +29,7 @@ export interface LoadedSettings extends ResolvedSettings {
   readonly locations: ConfigLocations;
 }
 
-/** Environment over `lcm.json` over the host's config over defaults; `options` (what was typed) over everything. */
+/** Environment over `lcm.json` over the host's config over defaults; `options` (the command line) over everything. */
 export async function loadSettings(input: {
   readonly env: Environment;
   readonly stateDir?: string | undefined;
@@ -53,7 +52,7 @@ export async function loadSettings(input: {
   return { ...resolved, notices: [...host.notices, ...resolved.notices], locations };
 }
 
-/** The object in the file, or null when there is no file. Anything else in it is refused. */
+/** The object in the file, or null when there is no file. Anything else is refused. */
 export async function readConfigFile(file: string): Promise<ConfigObject | null> {
   const text = await readText(file, (cause) => {
     throw new EngineError("config", `cannot read config ${file}: ${describeCause(cause)}`, {
@@ -73,7 +72,7 @@ export async function readConfigFile(file: string): Promise<ConfigObject | null>
 
 const LOCK_WAIT_MS = 10_000;
 
-/** Reads, changes and replaces the file while nobody else does, so that two changes at once both stay. */
+/** Reads, changes and replaces the file under a lock, so that concurrent changes do not overwrite each other. */
 export async function updateConfigFile(
   file: string,
   change: (config: ConfigObject) => ConfigObject,
@@ -103,7 +102,7 @@ function refuseToWrite(file: string, cause: unknown): EngineError {
   });
 }
 
-/** Replaces the file in one step and makes it private. Refuses when what is there now is not a JSON object. */
+/** Replaces the file atomically and makes it private. Refuses if the current content is not a JSON object. */
 export async function writeConfigFile(file: string, config: ConfigObject): Promise<void> {
   await readConfigFile(file);
   try {
@@ -114,7 +113,7 @@ export async function writeConfigFile(file: string, config: ConfigObject): Promi
   }
 }
 
-/** The plugin's section of the host's config. The host allows more than JSON there, so a file we cannot read is passed over. */
+/** The plugin's section of the host's config. The host allows more than JSON there, so an unreadable file is skipped. */
 export async function readHostConfig(
   file: string,
 ): Promise<{ readonly layers: readonly ConfigLayer[]; readonly notices: readonly string[] }> {
@@ -131,7 +130,7 @@ export async function readHostConfig(
   }
   const layers: ConfigLayer[] = [];
   const current = dig(parsed.value, ["plugins", "entries", PLUGIN, "config"]);
-  // The plugin starts with what it can use of these settings, so we do too.
+  // The plugin starts with the valid ones of these settings, so we do too.
   if (current !== undefined) layers.push({ source: file, config: current, tolerant: true });
   const older = dig(parsed.value, ["plugins", "config", PLUGIN]);
   if (older !== undefined) {
@@ -152,7 +151,7 @@ async function readText(file: string, onFailure: (cause: unknown) => null): Prom
   }
 }
 
-/** A link to a file kept elsewhere stays a link. */
+/** Keeps a link to a file elsewhere. */
 async function followLink(file: string): Promise<string> {
   try {
     return await realpath(file);

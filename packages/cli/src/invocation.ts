@@ -1,7 +1,7 @@
 /**
- * What a running command has: its options, the settings, the archive, and a way to print. Opened lazily, so that a command pays only for
- * what it uses. Reading commands open the archive read-only: they never create or migrate a database, and store nothing but what hooks of
- * agents told of while no watcher ran.
+ * What a running command has: its options, the settings, the archive, and a way to print. Opened lazily, so that a command pays only for what it
+ * uses. Reading commands open the archive read-only: they never create or migrate a database, and store only transcripts that hooks of agents
+ * reported while no watcher ran.
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
@@ -21,24 +21,24 @@ export interface GlobalOptions {
   readonly owner?: string;
 }
 
-/** `read`: only looks. `change`: the database must be there. `create`: it may be made. */
+/** `read`: read-only. `change`: the database must exist. `create`: it may be created. */
 export type Access = "read" | "change" | "create";
 
 export interface ArchiveOptions {
-  /** Works behind a thread, so that this one can draw progress and hear Ctrl-C. */
+  /** Runs the engine in a thread, so that this one can draw progress and handle Ctrl-C. */
   readonly thread?: boolean;
   readonly model?: Model | null;
-  /** The way to a model that makes vectors. */
+  /** Access to a model that makes vectors. */
   readonly embed?: Embed | null;
-  /** How long a claim on work counts without a sign of life; only without a thread. */
+  /** How long a claim on work is valid without renewal; only without a thread. */
   readonly leaseMs?: number;
-  /** False: what hooks told of is left to others. */
+  /** False: transcripts reported by hooks are left to others. */
   readonly readsHooks?: boolean;
-  /** Takes what would be noted on stderr: a program that draws the whole terminal must not be written into. */
+  /** Receives notes instead of stderr: a program that draws the whole terminal must not be written into. */
   readonly onNote?: (text: string) => void;
 }
 
-/** A way to a model, and the one it is for: null when only the way decides. */
+/** Access to a model, and its name: null when only the access decides. */
 export interface Model {
   readonly complete: Complete;
   readonly ref: ModelRef | null;
@@ -64,7 +64,7 @@ export class Invocation {
     this.#db = options.db;
   }
 
-  /** The owner as engines take it: no owner named means that everything is seen. */
+  /** The owner as a scope for engines: without one, everything is visible. */
   get scope(): { owner?: string } {
     return this.owner === undefined ? {} : { owner: this.owner };
   }
@@ -100,7 +100,7 @@ export class Invocation {
     return loaded;
   }
 
-  /** Runs `work` with the archive and closes it, whatever happens. */
+  /** Runs `work` with the archive and always closes it. */
   async withArchive<T>(
     access: Access,
     work: (engine: Engine) => Promise<T>,
@@ -114,7 +114,7 @@ export class Invocation {
     }
   }
 
-  /** For who closes it later; others take `withArchive`. */
+  /** For callers that close it later; others use `withArchive`. */
   async openArchive(access: Access, options: ArchiveOptions = {}): Promise<Engine> {
     const { settings } = await this.settings();
     await this.prepareArchive(access);
@@ -143,12 +143,12 @@ export class Invocation {
     const { databasePath } = settings;
     if (options.readsHooks === false || !existsSync(`${nameLocally(databasePath)}.capture`))
       return open(access);
-    // What hooks told of before there was an archive begins it.
+    // Transcripts that hooks reported before there was an archive create it.
     const isMissing = access !== "create" && !isServerAddress(databasePath) && !existsSync(databasePath);
     const { storeNoted } = await import("./store-noted.ts");
     if (isMissing) await storeNoted({ settings, engine: null, open: () => open("create"), note });
     const engine = await open(access);
-    // A reading command opens the archive for writing only for that, and only then.
+    // A reading command opens the archive for writing only for this.
     await storeNoted({
       settings,
       engine: access === "read" ? null : engine,
@@ -159,8 +159,8 @@ export class Invocation {
   }
 
   /**
-   * Deals with the database of an older lossless-claw that lies where the archive should be. Once, before anything is opened: a look at
-   * the file's bytes would end the locks that this process holds on it.
+   * Handles the database of an older lossless-claw at the archive's path. Once, before anything is opened: reading the file's bytes would
+   * release the locks that this process holds on it.
    */
   async prepareArchive(access: Access): Promise<void> {
     this.#prepared ??= this.#lookForOlder(access);
@@ -200,7 +200,7 @@ export function toAction<Options, Arguments extends unknown[]>(
   };
 }
 
-/** The names from below the program down to the command. */
+/** The names from the program (exclusive) down to the command. */
 export function commandPath(command: Command): string {
   const names: string[] = [];
   for (let at: Command | null = command; at !== null && at.parent !== null; at = at.parent)
@@ -209,8 +209,8 @@ export function commandPath(command: Command): string {
 }
 
 /**
- * Runs something long that Ctrl-C may end. The work is asked to stop through the signal and has a moment to do so; a second Ctrl-C does
- * not wait. Work that cannot be asked (`isPatient: false`) writes nothing and is simply left. A service is ended by SIGTERM as well.
+ * Runs long work that Ctrl-C can cancel. The signal asks the work to stop and gives it a moment; a second Ctrl-C does not wait. Work that cannot
+ * be cancelled (`isPatient: false`) writes nothing and is abandoned. SIGTERM also ends a service.
  */
 export async function runCancellable<T>(
   work: (signal: AbortSignal) => Promise<T>,
@@ -235,7 +235,7 @@ export async function runCancellable<T>(
   }
 }
 
-/** Notes how far something is, at every tenth of it. */
+/** Prints progress at every tenth. */
 function noteTenths(what: string, note: (text: string) => void): (done: number, total: number) => void {
   let told = -1;
   return (done, total) => {

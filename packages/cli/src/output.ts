@@ -1,6 +1,6 @@
 /**
- * What commands print, in both forms. With `--json` one object on stdout, `{ok, command, data, pagination?, meta}`, where `ok` says the same
- * as the exit status, which is set before; without it text for people. Errors go to stderr in the same two forms. Nothing else of the program writes to stdout.
+ * The output of commands, in both forms. With `--json` one object on stdout, `{ok, command, data, pagination?, meta}`, where `ok` matches the
+ * exit status, which is set before; without it text for people. Errors go to stderr in the same two forms. No other code writes to stdout.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { indent, makePrintable, wrapToWidth } from "@lossless/core/doors";
 import type { Failure } from "@lossless/core/doors";
 
 export interface Pagination {
-  /** Handed to `--after` (or `--offset`) to go on; null at the end. */
+  /** Passed to `--after` (or `--offset`) to continue; null at the end. */
   readonly next: string | null;
   readonly limit: number;
   readonly total?: number;
@@ -18,11 +18,11 @@ export interface Pagination {
 export interface Result {
   readonly data: unknown;
   readonly pagination?: Pagination;
-  /** The same for people; computed only when it is wanted. */
+  /** The same for people; computed only when needed. */
   readonly text: () => string;
 }
 
-/** What the JSON object says beside the data. */
+/** Members of the JSON object beside the data. */
 export interface Meta {
   readonly version: string;
   readonly durationMs: number;
@@ -45,10 +45,10 @@ export async function printResult(
 
 const endLine = (text: string): string => (text === "" || text.endsWith("\n") ? text : `${text}\n`);
 
-/** A pager like git's: it ends at once where the text fits, and keeps colours. `LCM_PAGER` or `PAGER` names another, empty or `cat` none. */
+/** A pager like git's: it exits at once if the text fits, and keeps colours. `LCM_PAGER` or `PAGER` names another, empty or `cat` none. */
 const DEFAULT_PAGER = "less -FRX";
 
-/** On a terminal, what is longer than the screen goes through a pager. */
+/** On a terminal, text longer than the screen goes through a pager. */
 async function showText(text: string): Promise<void> {
   const pager = process.env["LCM_PAGER"] ?? process.env["PAGER"] ?? DEFAULT_PAGER;
   const isLong = text.split("\n").length > (process.stdout.rows || 24);
@@ -56,16 +56,16 @@ async function showText(text: string): Promise<void> {
   if (!(await page(text, pager))) await writeText(text);
 }
 
-/** False where there is no such program. */
+/** False if there is no such program. */
 function page(text: string, pager: string): Promise<boolean> {
-  // Ctrl-C is the pager's: it stops a search, and must not leave the pager alone with the terminal.
+  // Ctrl-C belongs to the pager: it stops a search, and must not leave the pager alone with the terminal.
   const stay = (): void => undefined;
   process.on("SIGINT", stay);
   const shown = new Promise<boolean>((resolve) => {
     // `PAGER=less` alone would show colours as control characters.
     const env = { LESS: "FRX", ...process.env };
     const child = spawn(pager, { shell: true, stdio: ["pipe", "inherit", "inherit"], env });
-    // Whoever leaves the pager early has seen enough.
+    // Quitting the pager early is not an error.
     child.stdin.on("error", () => undefined);
     child.on("error", () => resolve(false));
     // 126 and 127: the shell could not start it.
@@ -79,7 +79,7 @@ async function writeText(text: string): Promise<void> {
   await writeBytes(Buffer.from(text));
 }
 
-/** Waits while the reader is slow, so that a long list needs no memory. */
+/** Waits for a slow reader, so that a long list needs no memory. */
 export async function writeBytes(bytes: Uint8Array): Promise<void> {
   if (!process.stdout.write(bytes)) await once(process.stdout, "drain");
 }
@@ -107,17 +107,17 @@ function toSentence(hint: string): string {
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/** Something worth saying that is no result: for people, on stderr. */
+/** A note that is not a result: for people, on stderr. */
 export function printNote(text: string): void {
   process.stderr.write(`${errorStyle.faint(text)}\n`);
 }
 
-/** Columns of the terminal, or null when the output goes somewhere else and must not be cut. */
+/** Columns of the terminal, or null when the output goes elsewhere and must not be cut. */
 export function terminalColumns(): number | null {
   return process.stdout.isTTY ? Math.max(40, process.stdout.columns || 80) : null;
 }
 
-/** Stored text under its heading: without control characters, indented, on a terminal broken at words. Piped text keeps its lines. */
+/** Stored text under its heading: without control characters, indented, wrapped at words on a terminal. Piped text keeps its lines. */
 export function renderStored(text: string): string {
   const columns = terminalColumns();
   const lines = makePrintable(text.trimEnd()).split("\n");
@@ -125,7 +125,7 @@ export function renderStored(text: string): string {
   return indent(broken.join("\n"));
 }
 
-/** Every line of it begins where the first does, unless that leaves too little room. */
+/** All its lines are indented like the first, unless that leaves too little room. */
 function wrapLine(line: string, columns: number): string[] {
   const [start = ""] = /^ */.exec(line) ?? [];
   if (start.length > columns / 2) return wrapToWidth(line, columns);

@@ -1,6 +1,6 @@
 /**
- * Files of this package that the program needs: where they are, from source and bundled alike. Sources lie in `src`, the bundle in `dist`, so one
- * step up from here is the package in both cases; from a folder further down it would not be.
+ * Files of this package that the program needs: where they are, from source and bundled alike. Sources are in `src`, the bundle in `dist`, so
+ * the parent folder is the package in both cases; from a subfolder it would not be.
  */
 import { readFileSync } from "node:fs";
 

@@ -1,6 +1,6 @@
 /**
- * The command tree: names, options and help of every command, without what they need to run. Completion scripts and docs/cli.md are made
- * from it, so that they cannot part from what the program accepts.
+ * The command tree: names, options and help of every command, without what they need to run. Completion scripts and docs/cli.md are generated
+ * from it, so that they always match what the program accepts.
  */
 import { Command, CommanderError } from "commander";
 import type { Option } from "commander";
@@ -54,7 +54,7 @@ import { readVersion } from "./own-files.ts";
 export const DESCRIPTION =
   "Keeps every message of your agents, word for word, in one archive: store, find, fold, show and prove them.";
 
-/** What the help lists together, in its order. */
+/** The groups of the help, in order. */
 const GROUPS: readonly (readonly [heading: string, commands: readonly ((program: Command) => void)[]])[] = [
   ["Look:", [defineStatus, defineConversations, defineMessages, defineLabels, defineStats, defineSpend]],
   ["Find:", [defineSearch, defineShow, defineExpand, defineAsk, defineEmbed]],
@@ -111,12 +111,12 @@ export function buildProgram(): Command {
   return program;
 }
 
-/** The command and all below it. */
+/** The command and all its subcommands. */
 export function listCommands(command: Command): Command[] {
   return [command, ...command.commands.flatMap(listCommands)];
 }
 
-/** Errors are thrown in our words instead of printed, and a group without a command says what there is. */
+/** Throws errors in our wording instead of printing them, and makes a group without a command list its commands. */
 function tame(command: Command): void {
   command
     .configureHelp({
@@ -131,7 +131,7 @@ function tame(command: Command): void {
     .exitOverride((error) => {
       throw translate(error, command);
     });
-  // A command with options of its own does something itself, whatever is below it.
+  // A command with its own options does something itself, whatever its subcommands.
   if (command.commands.length === 0 || (command.parent !== null && command.options.length > 0)) return;
   command
     .allowExcessArguments(true)
@@ -144,7 +144,7 @@ function tame(command: Command): void {
     });
 }
 
-/** The options that every command takes; a version is asked of the program only. */
+/** The options of every command; only the program has a version. */
 function listSharedOptions(command: Command): Option[] {
   let root = command;
   while (root.parent !== null) root = root.parent;

@@ -1,6 +1,6 @@
 /**
- * A bar on stderr while something long runs. Drawn only on a terminal, at most twenty times a second, and wiped when done; in a pipe
- * nothing is drawn, so that logs stay readable.
+ * A bar on stderr during long work. Drawn only on a terminal, at most twenty times a second, and erased when done; in a pipe nothing is drawn,
+ * so that logs stay readable.
  */
 import { displayWidth, formatCount, renderBar, truncateToWidth } from "@lossless/core/doors";
 

@@ -1,8 +1,8 @@
-/** Questions on a terminal. They go to stderr, so that stdout holds the result alone. Ctrl-C and a closed input cancel the command. */
+/** Questions on a terminal. They go to stderr, so that stdout has only the result. Ctrl-C and a closed input cancel the command. */
 import { createInterface } from "node:readline/promises";
 import { EngineError } from "@lossless/core";
 
-/** Whether somebody can be asked. */
+/** Whether a user can be asked. */
 export const canAsk = (isJson: boolean): boolean => !isJson && process.stdin.isTTY && process.stderr.isTTY;
 
 /** The answer, or the default when it is empty. */

@@ -1,6 +1,6 @@
 /**
- * Stores the transcripts that hooks of agents told of while no watcher ran: the next command does what the watcher would have done. A command
- * never fails for it; what could not be stored waits for the next one.
+ * Stores the transcripts that hooks of agents reported while no watcher ran: the next command does the watcher's work. A command never fails
+ * because of it; what could not be stored waits for the next one.
  */
 import { homedir } from "node:os";
 import { EngineError } from "@lossless/core";
@@ -12,9 +12,9 @@ type CaptureSettings = Pick<Settings, "databasePath" | "captureOwner" | "capture
 
 export interface StoreNotedOptions {
   readonly settings: CaptureSettings;
-  /** The engine of the command, where it can store. */
+  /** The engine of the command, if it can store. */
   readonly engine: Engine | null;
-  /** Opens one that can. */
+  /** Opens one that can store. */
   readonly open: () => Promise<Engine>;
   readonly note: (text: string) => void;
 }
@@ -27,7 +27,7 @@ export async function storeNoted(options: StoreNotedOptions): Promise<void> {
     if (stored > 0)
       note(`stored ${countOf(stored, "line")} of agents; no watcher runs (lcm watch --install)`);
   } catch (error) {
-    // Another watcher or command is at it, or the archive cannot be written now.
+    // Another watcher or command is doing it, or the archive cannot be written now.
     if (error instanceof EngineError && error.code === "database_busy") return;
     note(`note: hooks of agents wait: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -1,4 +1,4 @@
-/** Colours by meaning. They appear on a terminal only, and follow NO_COLOR and FORCE_COLOR. */
+/** Colours by meaning. Only on a terminal; follows NO_COLOR and FORCE_COLOR. */
 import { styleText } from "node:util";
 
 type Format = Parameters<typeof styleText>[0];
@@ -23,5 +23,5 @@ export const style = {
   match: paint(["bold", "yellow"]),
 };
 
-/** The same for what goes to stderr. */
+/** The same for stderr. */
 export const errorStyle = { bad: paintError(["bold", "red"]), faint: paintError("dim") };

@@ -1,4 +1,4 @@
-/** Tables for people: columns as wide as their content. On a terminal one column gives way so that lines do not break; in pipes nothing is cut. */
+/** Tables for people: columns as wide as their content. On a terminal one column shrinks so that lines do not wrap; in pipes nothing is cut. */
 import { displayWidth, truncateToWidth } from "@lossless/core/doors";
 
 export interface Column {
@@ -6,7 +6,7 @@ export interface Column {
   readonly align?: "left" | "right";
   /** This column is cut when the terminal is too narrow. */
   readonly flexible?: true;
-  /** Left out where the terminal is too narrow for the flexible column to say something: the highest number first. */
+  /** Omitted if the terminal is too narrow for a useful flexible column: the highest number first. */
   readonly dropped?: number;
   readonly style?: (text: string) => string;
 }
@@ -19,7 +19,7 @@ export interface TableOptions {
 
 const GAP = "  ";
 const MIN_FLEXIBLE = 12;
-/** So much of a flexible column is shown before other columns are left out. */
+/** The minimum width of a flexible column before other columns are omitted. */
 const WANTED_FLEXIBLE = 36;
 
 export function renderTable(
@@ -54,7 +54,7 @@ export function renderTable(
   return [renderRow(titles, true), ...rows.map((row) => renderRow(row, false))].join("\n");
 }
 
-/** The column to leave out, or null where the table fits, or nothing can be left out. */
+/** The column to omit, or null if the table fits, or nothing can be omitted. */
 function dropColumn(
   columns: readonly Column[],
   natural: readonly number[],
@@ -85,7 +85,7 @@ function fitWidths(
   );
 }
 
-/** Names and values, one pair a line, values under each other. */
+/** Names and values, one pair per line, values aligned. */
 export function renderPairs(
   pairs: readonly (readonly [name: string, value: string])[],
   styleName: (text: string) => string = (text) => text,

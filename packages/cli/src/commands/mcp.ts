@@ -11,7 +11,7 @@ import { style } from "../style.ts";
 import { readVersion } from "../own-files.ts";
 import { addExamples, parsePort } from "./shared.ts";
 
-/** Holds the token of the server, so that a host's configuration stays true when the server is started again. */
+/** The token of the server, so that a host's configuration stays valid when the server is restarted. */
 const TOKEN_VARIABLE = "LCM_MCP_TOKEN";
 /** Shorter ones can be guessed. */
 const MIN_TOKEN_CHARS = 16;
@@ -74,7 +74,7 @@ async function openArchive(invocation: Invocation): Promise<Engine> {
   const { findEmbed } = await import("./recall/embed.ts");
   const model = await findModel(invocation);
   const embed = await findEmbed(invocation);
-  // What a model costs is written down.
+  // Model usage is recorded, which writes.
   const access = model === null && embed === null ? "read" : "change";
   return invocation.openArchive(access, { thread: true, model, embed });
 }

@@ -1,4 +1,4 @@
-/** What several commands have in common: reading numbers from options, choosing a conversation, and rows as JSON. */
+/** Shared by several commands: parsing numeric options, choosing a conversation, and rows as JSON. */
 import { realpathSync } from "node:fs";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
@@ -52,7 +52,7 @@ export function parseMessageName(text: string): number {
   throw new InvalidArgumentError("It must be a message id such as msg_12.");
 }
 
-/** What was typed as a time, in the time zone of the settings; undefined when nothing was. */
+/** A typed time, in the time zone of the settings; undefined when absent. */
 export async function readTimeOption(
   invocation: Invocation,
   option: string,
@@ -72,14 +72,14 @@ export function addExamples(
   command.addHelpText("after", `\nExamples:\n${lines.join("\n")}\n`);
 }
 
-/** This program as it was started, wherever it is installed, for others to start. */
+/** The command line that starts this program, wherever it is installed, for other programs. */
 export const nameProgram = (...args: readonly string[]): string[] => [
   process.execPath,
   realpathSync(process.argv[1] ?? ""),
   ...args,
 ];
 
-/** Conversations by where they come from, as typed. */
+/** Filters for conversations by origin, as typed. */
 export interface OriginChoice {
   readonly project?: string;
   readonly agent?: string;
@@ -115,7 +115,7 @@ export function addConversationOptions(command: Command): Command {
     );
 }
 
-/** The conversation that was named; the only one there is when none was. */
+/** The named conversation, or the only one. */
 export async function chooseConversation(
   engine: Engine,
   invocation: Invocation,
@@ -142,7 +142,7 @@ export async function chooseConversation(
   );
 }
 
-/** A session key names a lane, a session id one run in it; people have either at hand. */
+/** A session key names a family, a session id one run in it; people have either at hand. */
 export async function findBySession(
   engine: Engine,
   invocation: Invocation,

@@ -45,7 +45,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
   const model = await chooseModel(invocation, options);
   const { settings, locations, replaced: replacedSettings } = await invocation.settings();
   const sessionFolders = named === null ? await findSessionFolders(homedir(), locations.stateDir) : [named];
-  // Everything that would be printed beside the screens would be drawn into them.
+  // Anything printed would be drawn into the screens.
   const quiet = { thread: true, onNote: () => undefined } as const;
   await invocation.withArchive(
     "read",

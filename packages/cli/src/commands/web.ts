@@ -53,7 +53,7 @@ do; those show first what would change, and do it when that is confirmed. Only r
 
 async function runWeb(invocation: Invocation, options: Options): Promise<void> {
   const { port, open = false, write = false, prices } = options;
-  // A file that cannot be used is told here, not on a page that is opened later.
+  // Report an invalid file here, not on a page that is opened later.
   if (prices !== undefined) await readPrices(prices);
   const model = write ? await chooseModel(invocation, options) : null;
   const { settings, replaced: replacedSettings } = await invocation.settings();
@@ -83,7 +83,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
   );
 }
 
-/** The address was printed: where no browser can be started, it can still be opened by hand. */
+/** The address was printed: if no browser can be started, the user can still open it. */
 function openBrowser(url: string): void {
   const [command, ...args] = { darwin: ["open"], win32: ["cmd", "/c", "start", ""] }[
     process.platform as string

@@ -1,4 +1,4 @@
-/** The demo's archive: looking at what was stored, storing it again, and getting it back unchanged. */
+/** The demo's archive: shows what was stored, stores it again, and reads it back unchanged. */
 import { hash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { LargeFileRow, StatusResult } from "@lossless/core";
@@ -34,11 +34,11 @@ export async function showStored(tour: Tour): Promise<void> {
   }
 }
 
-/** What a conversation holds, counted message by message. */
+/** The content of a conversation, counted message by message. */
 class Inventory {
   readonly roles = new Map<string, number>();
   readonly hidden = new Map<string, number>();
-  /** Of the messages a model may see. */
+  /** Tokens of the messages a model may see. */
   tokens = 0;
   readonly parts = new Map<string, number>();
   readonly tools = new Map<string, number>();
@@ -127,7 +127,7 @@ export async function compareBytes(tour: Tour): Promise<void> {
   );
 }
 
-/** An answer with thinking and a tool call shows more than a line of talk. */
+/** An answer with thinking and a tool call shows more than a line of text. */
 const isTelling = ({ view }: StoredMessage): boolean =>
   ["reasoning", "text", "tool_call"].every((type) => view.parts.some((part) => part.type === type));
 

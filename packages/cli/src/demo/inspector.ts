@@ -1,4 +1,4 @@
-/** The demo with `--web`: after the tour, the archive it made stays open in the web inspector. */
+/** The demo with `--web`: after the tour, its archive stays open in the web inspector. */
 import { resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
 import { style } from "../style.ts";

@@ -1,4 +1,4 @@
-/** A rough guess at the language of short texts, for a count in the demo: by script, then by the small words of a language. */
+/** A rough guess at the language of short texts, for a count in the demo: by script, then by common words of a language. */
 import { STOP_WORDS_BY_LANGUAGE } from "@lossless/core/testing";
 
 const KANA = /[\u3041-\u30FF]/u;
@@ -16,7 +16,7 @@ export function countLanguages(texts: Iterable<string>): Map<string, number> {
   return counts;
 }
 
-/** Null when a text is too short to tell, or is not prose. */
+/** Null when a text is too short, or is not prose. */
 function guessLanguage(text: string): string | null {
   const head = text.slice(0, 2000);
   const letters = head.match(/\p{L}/gu)?.length ?? 0;

@@ -1,6 +1,6 @@
 /**
- * `npm start`: the main job on a sample conversation, without asking anything. Works in a folder of its own that is made anew each time
- * and kept afterwards, so that the commands it ends with can be tried. A new part of the product is one more entry in STEPS.
+ * `npm start`: demonstrates the main features on a sample conversation, without questions. Works in its own folder, which is recreated each time
+ * and kept afterwards, so that users can try the commands it ends with. A new part of the product is one more entry in STEPS.
  */
 import { describeFailure } from "@lossless/core/doors";
 import { printFailure } from "../output.ts";

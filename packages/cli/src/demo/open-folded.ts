@@ -1,4 +1,4 @@
-/** The demo's way back: from a summary in the context down through its sources to the very message that was said weeks ago. */
+/** The demo of opening a fold: from a summary in the context down through its sources to the original message from weeks ago. */
 import { formatMessageId, must } from "@lossless/core";
 import type { Engine, SummaryNode } from "@lossless/core";
 import {
@@ -14,7 +14,7 @@ import { BUDGET_TOKENS } from "./play.ts";
 import { COLUMNS } from "./tour.ts";
 import type { StoredMessage, Tour } from "./tour.ts";
 
-/** Said in the first week: what the carrier's limit means for the code. */
+/** From the first week: what the carrier's limit means for the code. */
 const FOLDED_QUESTION = "back-off cap carrier ban";
 const ZONE = "UTC";
 
@@ -33,7 +33,7 @@ export async function openFolded(tour: Tour): Promise<void> {
   tour.tell(renderMessage(message, path.length));
 }
 
-/** The summaries above a message, from the one in the context down to the leaf it lies under. */
+/** The summaries above a message, from the one in the context down to its leaf. */
 async function findPath(engine: Engine, { row }: StoredMessage): Promise<SummaryNode[]> {
   const { conversationId, position, messageId } = row;
   const context = must(await engine.assemble({ conversationId, budgetTokens: BUDGET_TOKENS }), "the context");
@@ -72,7 +72,7 @@ function renderStep(node: SummaryNode, level: number): string {
   return said === null ? head : `${head}\n${margin}${truncateToWidth(said, COLUMNS - 6 - margin.length)}`;
 }
 
-/** The line of a summary that has most of the question's words; null when it has less than half of them. */
+/** The line of a summary with most of the question's words; null when it has less than half of them. */
 function findLine(content: string): string | null {
   const words = FOLDED_QUESTION.split(" ");
   const count = (line: string): number => words.filter((word) => line.toLowerCase().includes(word)).length;

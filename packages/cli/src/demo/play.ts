@@ -1,6 +1,6 @@
 /**
- * The demo's first part: the sample conversation as it happened, turn by turn, in a small window. After each turn the context is
- * assembled and checked; when it has reached its threshold it is folded, as an engine in a host would do.
+ * The demo's first part: the sample conversation as it happened, turn by turn, in a small window. After each turn the context is assembled and
+ * checked; when it reaches its threshold it is folded, as in a host.
  */
 import { assert, must } from "@lossless/core";
 import type { Arrival, AssembledContext, Engine } from "@lossless/core";
@@ -26,10 +26,10 @@ const BUDGETS = [2000, 8000, 32_000, 200_000];
 const WINDOW_COLUMNS = 32;
 const TABLE_BAR = 24;
 
-/** How things stood after a turn. */
+/** The state after a turn. */
 interface Moment {
   readonly turn: number;
-  /** Tokens of everything said so far. */
+  /** Tokens of all messages so far. */
   readonly rawTokens: number;
   readonly contextTokens: number;
 }
@@ -42,7 +42,7 @@ export async function playConversation(tour: Tour): Promise<void> {
   const startedAt = performance.now();
   const player = await tour.withArchive(async (engine) => {
     const played = new Player(tour, engine);
-    // One batch: the player cuts it into turns itself.
+    // One batch: the player splits it into turns itself.
     await importTranscript({ engine: played, path: tour.sample, batchLines: 1e6, batchBytes: 2 ** 30 });
     return played;
   });
@@ -59,11 +59,11 @@ export async function playConversation(tour: Tour): Promise<void> {
   tour.tell(renderGrowth(moments));
 }
 
-/** What an importer writes to: stores turn by turn and keeps the context within its budget. */
+/** The target of the importer: stores turn by turn and keeps the context within its budget. */
 class Player implements ImportTarget {
   readonly moments: Moment[] = [];
   folds = 0;
-  /** Of all prompts: the front that the prompt before had too, and everything. */
+  /** Over all prompts: the front shared with the prompt before, and the total. */
   sharedChars = 0;
   promptChars = 0;
   readonly #tour: Tour;
@@ -109,7 +109,7 @@ class Player implements ImportTarget {
     const turn = this.moments.length + 1;
     const size = { conversationId, budgetTokens: BUDGET_TOKENS };
     const fold = await this.#engine.compact(size);
-    // What a fold saves was said all the same.
+    // Tokens that a fold saves still count as said.
     this.#rawTokens += fold.tokensBefore - this.#coverTokens;
     this.#coverTokens = fold.tokensAfter;
     if (fold.compacted) {
@@ -143,7 +143,7 @@ class Player implements ImportTarget {
   }
 }
 
-/** A turn begins where the user speaks. */
+/** A turn begins with a user message. */
 function splitTurns(messages: readonly Arrival[]): Arrival[][] {
   const turns: Arrival[][] = [[]];
   let hasUser = false;
@@ -207,7 +207,7 @@ function renderGrowth(moments: readonly Moment[]): string {
   );
 }
 
-/** The same conversation for models with less room, and with more. */
+/** The same conversation for models with smaller and larger windows. */
 export async function showBudgets(tour: Tour): Promise<void> {
   const rows = await tour.withArchive(async (engine) => {
     const { items } = await engine.listConversations({ limit: 1 });

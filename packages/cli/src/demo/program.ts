@@ -1,4 +1,4 @@
-/** The demo as a program: its options, its folder, and its steps one after the other. Which steps there are is said in `main.ts`. */
+/** The demo as a program: its options, its folder, and its steps in order. `main.ts` lists the steps. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
@@ -15,7 +15,7 @@ Shows what lossless-claw does, on a sample conversation. Everything is written t
   --web          then leave the archive open in the web inspector, until Ctrl-C
 `;
 
-/** A new folder, the steps in it, and with `--web` the archive they made left open. */
+/** Creates a folder, runs the steps in it, and with `--web` leaves their archive open. */
 export async function runDemo(args: readonly string[], steps: readonly Step[]): Promise<void> {
   const { values } = parseArgs({
     args: [...args],
@@ -35,14 +35,14 @@ export async function runDemo(args: readonly string[], steps: readonly Step[]): 
   if (values.web) await showInspector(tour);
 }
 
-/** Names the process that works in the folder, so that a second demo leaves it alone. */
+/** Names the process that uses the folder, so that a second demo leaves it alone. */
 const OWNER_FILE = "demo.pid";
 
-/** A folder that was named is never emptied; our own is, unless a demo is at work there. */
+/** A named folder is never emptied; our own is, unless another demo is using it. */
 export function prepareFolder(named: string | undefined): string {
   const folder = named === undefined ? chooseFolder() : resolve(named);
   if (named === undefined) rmSync(folder, { recursive: true, force: true });
-  // Fails when somebody else has put something there, which is right.
+  // Fails if somebody else has created it meanwhile, which is right.
   mkdirSync(folder, { mode: 0o700 });
   writeFileSync(join(folder, OWNER_FILE), String(process.pid));
   return folder;

@@ -1,4 +1,4 @@
-/** The demo's proof: the archive verified, then a copy of it with one byte changed, and what verification says about that. */
+/** The demo's proof: verifies the archive, then a copy with one byte changed, and shows what verification reports. */
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatMessageId, must } from "@lossless/core";
@@ -74,7 +74,7 @@ interface OnDisk {
   readonly offset: number;
 }
 
-/** A short message lies in the file in one piece, so it can be found, and changed, without any help from SQLite. */
+/** A short message is contiguous in the file, so it can be found and changed without SQLite. */
 async function findOnDisk(tour: Tour, file: Buffer): Promise<OnDisk> {
   return tour.withArchive(async (engine) => {
     for await (const message of readAll(engine)) {

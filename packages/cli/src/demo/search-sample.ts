@@ -16,7 +16,7 @@ const SHOWN = 2;
 
 export async function searchSample(tour: Tour): Promise<void> {
   await tour.withArchive(async (engine) => {
-    // Loads what every search needs, which would count as the first one's time.
+    // Loads what every search needs, which would otherwise count in the first one's time.
     await engine.search({ query: "warm", limit: 1 });
     for (const [index, { query, says }] of SEARCHES.entries()) {
       const startedAt = performance.now();

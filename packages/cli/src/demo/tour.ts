@@ -1,4 +1,4 @@
-/** What the steps of the demo share: where things are, a way to open the archive, and lines of at most 80 columns. */
+/** Shared by the steps of the demo: paths, a way to open the archive, and lines of at most 80 columns. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { resolveSettings } from "@lossless/core";
@@ -27,7 +27,7 @@ export class Tour {
     this.database = join(folder, "lcm.db");
   }
 
-  /** Opens the archive for one step. The person's own settings play no part, so that the tour is the same everywhere. */
+  /** Opens the archive for one step. Ignores the user's own settings, so that the tour is the same everywhere. */
   async withArchive<T>(work: (engine: Engine) => Promise<T>, database = this.database): Promise<T> {
     const { settings } = resolveSettings({ config: { databasePath: database, pruneHeartbeatOk: true } });
     // Nothing else waits for this thread, and starting others would take longer than most steps.
@@ -48,7 +48,7 @@ export class Tour {
     for (const line of text.split("\n")) this.say(line === "" ? "" : INDENT + line);
   }
 
-  /** Running text, broken at 80 columns. */
+  /** Prose, wrapped at 80 columns. */
   explain(text: string): void {
     for (const line of wrapToWidth(text, COLUMNS - INDENT.length)) this.say(INDENT + line);
   }

@@ -1,4 +1,4 @@
-/** `lcm adopt`: takes over the database of an older lossless-claw in place. Every command that writes does the same before it does. */
+/** `lcm adopt`: adopts the database of an older lossless-claw in place. Every command that writes does this first. */
 import type { Command } from "commander";
 import { adoptOlder } from "../../adopt.ts";
 import { toAction } from "../../invocation.ts";

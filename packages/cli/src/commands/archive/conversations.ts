@@ -1,4 +1,4 @@
-/** `lcm conversations list|show`: which conversations there are. */
+/** `lcm conversations list|show`: lists conversations. */
 import { Option } from "commander";
 import type { Command } from "commander";
 import { must } from "@lossless/core";
@@ -119,7 +119,7 @@ function renderList(rows: readonly HeadedConversation[], next: string | null, ti
   return next === null ? table : `${table}\n\n${style.faint(`More: --after ${next}`)}`;
 }
 
-/** What people look for comes first, ids last. */
+/** The columns people look for come first, ids last. */
 const listColumns = (timezone: string): ListColumn[] => [
   {
     title: "TITLE",
@@ -144,7 +144,7 @@ const listColumns = (timezone: string): ListColumn[] => [
   },
 ];
 
-/** Columns about kinds are shown where rows differ in them, the others where there is something in them. */
+/** These columns are shown only if rows differ in them, the others if they are not empty. */
 const ONLY_DIFFERENT: ReadonlySet<string> = new Set(["OWNER", "STATE"]);
 
 function tellsSomething(title: string, cells: readonly string[]): boolean {

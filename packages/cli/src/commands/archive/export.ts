@@ -1,6 +1,6 @@
 /**
- * `lcm export`: conversations as an archive, as text or a page for people, or as the database of another program. Never changes the archive.
- * A page is meant to be sent, so it is written only after a look at what is redacted: a dry run unless `--apply` is given.
+ * `lcm export`: conversations as an archive, as text or a page for people, or as the database of another program. Never changes the archive. A
+ * page is meant to be sent, so the user first sees what is redacted: it is a dry run unless `--apply` is given.
  */
 import { resolve } from "node:path";
 import { Option } from "commander";
@@ -112,7 +112,7 @@ function checkOptions({ dryRun, apply, format, redact, housekeeping }: ExportOpt
       "Leave --dry-run out; an export changes nothing",
     );
   }
-  // Whoever gives one of them to another format believes that it redacts.
+  // A user who gives one of them to another format believes that it redacts.
   const [name] = [apply && "--apply", !redact && "--no-redact", !housekeeping && "--no-housekeeping"].filter(
     (given) => typeof given === "string",
   );
@@ -136,10 +136,10 @@ function renderReport(report: ExportResult, dryRun: boolean): string {
   return `${style.good("ok")}  ${toOneLine(report.path)}: ${counts}${size}${dryRun ? " would be written" : ""}`;
 }
 
-/** Places named for each kind; the others are counted. */
+/** Places listed for each kind; the others are counted. */
 const SHOWN_PLACES = 8;
 
-/** What a page redacts, by kind and place, and how to go on. */
+/** What a page redacts, by kind and place, and the next step. */
 function renderPage({ housekeeping = 0, redacted = [] }: Partial<PageResult>, isWritten: boolean): string[] {
   const kinds = [...new Set(redacted.map(({ kind }) => kind))];
   const values = redacted.reduce((sum, { count }) => sum + count, 0);

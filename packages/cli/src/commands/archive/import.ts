@@ -1,6 +1,6 @@
 /**
- * `lcm import`: transcripts into the archive. Each file stands for itself: one that cannot be read is reported and the others go on.
- * Importing again adds only what is new, so a cancelled or failed import is repaired by running it again.
+ * `lcm import`: imports transcripts into the archive. Each file is independent: an unreadable one is reported and the others are imported.
+ * Importing again adds only what is new, so run a cancelled or failed import again.
  */
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,12 +35,12 @@ interface ImportOptions {
   readonly dryRun?: boolean;
 }
 
-/** A file to import; `isNamed` when the person asked for this very file. */
+/** A file to import; `isNamed` when the user named this very file. */
 interface Source {
   readonly path: string;
   readonly bytes: number;
   readonly isNamed: boolean;
-  /** Set for a file that holds whole histories. */
+  /** Set for a file with whole histories. */
   readonly history: HistoryKind | null;
 }
 
@@ -94,7 +94,7 @@ class Tally {
   readonly problems: ImportProblem[] = [];
   readonly failures: EngineError[] = [];
   files = 0;
-  /** Lines of the hosts that are no messages. */
+  /** Lines of the hosts that are not messages. */
   readonly housekeeping = { lines: 0, bytes: 0, storedBytes: 0 };
 
   add(report: ImportResult): void {
@@ -145,7 +145,7 @@ async function runImport(
   const tally = new Tally();
   const sources = await listSources(paths, options, tally);
   const shared = { ...options, since, tally, importId: makeImportId() };
-  // Nothing to read means nothing to create: a typing error must not leave an empty database behind.
+  // Nothing to read means nothing to create: a typo must not leave an empty database behind.
   const transcripts = sources.filter((source) => source.history === null);
   const histories = sources.filter((source) => source.history !== null);
   await runCancellable(
@@ -177,9 +177,9 @@ async function runImport(
 }
 
 /**
- * An import makes garbage faster than anything else here, and V8 answers by letting its heaps grow: 300 to 400 MB for any large
- * file. With a nursery of its first size and an old space that grows in small steps, the same work takes about half the memory. Threads that
- * start later are bound too; the nursery of the engine's is large enough that most of a batch dies in it.
+ * An import produces garbage faster than anything else here, and V8 reacts by growing its heaps: 300 to 400 MB for any large file. With a
+ * nursery of its initial size and an old space that grows in small steps, the same work takes about half the memory. Threads that start later
+ * are limited too; the nursery of the engine's thread is large enough that most of a batch dies in it.
  */
 function boundMemory(): void {
   setFlagsFromString("--semi-space-growth-factor=1");
@@ -187,7 +187,7 @@ function boundMemory(): void {
   setFlagsFromString("--min-semi-space-size=2");
 }
 
-/** The archive, or with a dry run something that only looks like one. */
+/** The archive, or the target of a dry run. */
 async function withTarget(
   invocation: Invocation,
   dryRun: boolean,
@@ -233,7 +233,7 @@ async function listSources(
   return sources;
 }
 
-/** One file that cannot be read is named, and the others of its folder are imported. */
+/** Reports an unreadable file; the others of its folder are imported. */
 async function refuseUnreadable<T>(
   look: () => Promise<T>,
   path: string,
@@ -249,7 +249,7 @@ async function refuseUnreadable<T>(
   }
 }
 
-/** Refuses a file that is no transcript before anything is opened for it. */
+/** Refuses a file that is not a transcript before anything is opened for it. */
 async function checkTranscript(path: string): Promise<void> {
   const { detectFormat, holdsSessionLines, isDocumentName, isOpenCodeDatabase, openTranscript } =
     await import("@lossless/interchange");
@@ -262,7 +262,7 @@ async function checkTranscript(path: string): Promise<void> {
   }
 }
 
-/** Whole histories go past the engine. A dry run reads them into a copy of the archive, which is thrown away. */
+/** Whole histories bypass the engine. A dry run imports them into a temporary copy of the archive. */
 async function importHistories(
   invocation: Invocation,
   { sources, tally, signal, ...options }: Work,

@@ -1,4 +1,4 @@
-/** `lcm name`, `tag`, `pin` and `hide`: what a person says of a conversation to find it again. Only lists depend on it. */
+/** `lcm name`, `tag`, `pin` and `hide`: labels that help people find a conversation. Only lists use them. */
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { LabelUpdate } from "@lossless/core";

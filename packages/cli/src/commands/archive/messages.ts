@@ -1,6 +1,6 @@
 /**
- * `lcm messages list|tail|show`: what was said, in full or as stored. `--raw` gives back the bytes that were handed in, one message after
- * the other, without holding more than one in memory.
+ * `lcm messages list|tail|show`: prints messages, rendered or as stored. `--raw` prints the arrival bytes, one message after the other, with
+ * only one in memory.
  */
 import { hash } from "node:crypto";
 import { Option } from "commander";
@@ -189,7 +189,7 @@ interface PageRequest {
   readonly revisions?: boolean;
 }
 
-/** A page of messages. A revision stands at the place of the first one, which is listed once, as its newest revision. */
+/** A page of messages. A revised message is listed once, at the position of its first version, with its newest revision. */
 async function readPage(
   engine: Engine,
   { scope }: Invocation,
@@ -279,7 +279,7 @@ function renderList(messages: readonly Message[], next: string | null, timezone:
   return next === null ? table : `${table}\n\n${style.faint(`More: --after ${next}`)}`;
 }
 
-/** A message as in a chat log: who, when, and all of its text. */
+/** A message as in a chat log: author, time, and all of its text. */
 function renderTalk({ row, view }: Message, timezone: string): string {
   const head = `${style.name(formatMessageId(row.messageId))}  ${style.title(row.role)}  ${style.faint(formatTime(row.createdAt, timezone))}`;
   const hidden = row.hidden.length === 0 ? "" : `  ${style.warning(`hidden: ${row.hidden.join(", ")}`)}`;

@@ -1,4 +1,4 @@
-/** `lcm migrate`: copies an archive from one database to another, goes on after a kill, and compares both sides at the end. */
+/** `lcm migrate`: copies an archive from one database to another, continues after a kill, and compares both sides at the end. */
 import type { Command } from "commander";
 import { settleAddress } from "@lossless/core";
 import type { ArchiveLocation, MigrateProgress, MigrateResult } from "@lossless/interchange";
@@ -64,7 +64,7 @@ async function runMigrate(invocation: Invocation, options: Options, from: string
   await invocation.print({ data: { ...result }, text: () => renderResult(result) });
 }
 
-/** The folder of large files that the settings name belongs to the archive that they name. */
+/** The configured folder of large files belongs to the configured archive. */
 async function locate(invocation: Invocation, database: string): Promise<ArchiveLocation> {
   const { settings } = await invocation.settings();
   const isOwn = settleAddress(database) === settleAddress(settings.databasePath);

@@ -1,4 +1,4 @@
-/** `lcm stats` and `lcm metrics`: what agents did, from their transcripts, and what our own summaries cost beside it. */
+/** `lcm stats` and `lcm metrics`: the agents' activity, from their transcripts, and the cost of our own summaries. */
 import { Option } from "commander";
 import type { Command } from "commander";
 import type { SpendGroup, StatsGroup, StatsGrouping, StatsResult } from "@lossless/core";
@@ -125,7 +125,7 @@ function renderStats(
   return [table, ...renderCost(cost), describeOwn(own, ownCost)].join("\n\n");
 }
 
-/** Share of the prompt tokens that a cache served. */
+/** Share of the prompt tokens served from a cache. */
 function formatCached({ inputTokens, cacheReadTokens, cacheWriteTokens }: StatsGroup): string {
   const all = inputTokens + cacheReadTokens + cacheWriteTokens;
   return all === 0 ? "–" : formatShare(cacheReadTokens, all);
@@ -196,7 +196,7 @@ async function runMetrics(invocation: Invocation): Promise<void> {
 
 type TokenCounts = Pick<StatsGroup, "inputTokens" | "outputTokens" | "cacheReadTokens" | "cacheWriteTokens">;
 
-/** A series may be written once: models whose names look the same, or that have none, are added up. */
+/** A series may occur only once: models with the same or no name are added up. */
 function addByLabel(groups: readonly StatsGroup[]): [label: string, sum: TokenCounts][] {
   const sums = new Map<string, TokenCounts>();
   for (const group of groups) {

@@ -37,7 +37,7 @@ import { addExamples, findBySession, toConversationJson } from "../shared.ts";
 import { renderAgents, toAgentJson } from "./watch.ts";
 
 interface Folding extends FoldingStatus {
-  /** Tokens of all shown messages as they are. */
+  /** Tokens of all shown messages, unfolded. */
   readonly rawTokens: number;
   readonly counts: MessageCounts;
 }
@@ -45,7 +45,7 @@ interface Folding extends FoldingStatus {
 type StatusOutput = StatusResult & {
   readonly folding: Folding | null;
   readonly storage: StorageShares | null;
-  /** Turns that a host keeps on this machine until the database takes them. */
+  /** Turns that a host keeps on this machine until the database can store them. */
   readonly waitingTurns: number;
   readonly watcher: Awaited<ReturnType<typeof readWatchState>>;
   readonly hooks: readonly HookState[];
@@ -75,7 +75,7 @@ async function runStatus(invocation: Invocation, { session }: { readonly session
     return {
       ...status,
       folding: await completeFolding(engine, invocation, status),
-      // Takes as long as reading the file; people ask the doctor or the disk.
+      // Takes as long as reading the file; people use the doctor or the disk.
       storage: invocation.isJson ? await engine.measureStorage() : null,
       waitingTurns: (await listWaiting(invocation)).times.length,
       ...(await readCapture(invocation)),
@@ -91,7 +91,7 @@ async function runStatus(invocation: Invocation, { session }: { readonly session
 const listWaiting = async (invocation: Invocation): Promise<SpooledTurns> =>
   listSpooledTurns((await invocation.settings()).settings.databasePath);
 
-/** While a server cannot be reached, what waits for it on this machine is all there is to tell. */
+/** While a server is unreachable, only the turns waiting on this machine can be reported. */
 async function sayWaiting(invocation: Invocation, error: unknown): Promise<never> {
   if (!(error instanceof EngineError) || error.code !== "database_unreachable") throw error;
   const { folder, times } = await listWaiting(invocation);
@@ -116,7 +116,7 @@ async function readCapture(invocation: Invocation): Promise<Pick<StatusOutput, "
   return { watcher: await readWatchState(databasePath), hooks: readHookStates(databasePath) };
 }
 
-/** The session that was named; the only one there is when none was. */
+/** The named session, or the only one. */
 async function chooseSession(
   engine: Engine,
   invocation: Invocation,
@@ -241,13 +241,13 @@ function describeArchive(status: StatusOutput, timezone: string): [string, strin
 const describeRevisions = ({ revisions }: { readonly revisions: number }, where = "among them"): string =>
   revisions === 0 ? "" : ` (${countOf(revisions, "revision")} ${where})`;
 
-/** Which messages of a conversation the context stands for, and what becomes of the others. */
+/** Which messages of a conversation the context represents, and what happens to the others. */
 export function describeCounts(counts: MessageCounts): string {
   const parts = [`${formatCount(counts.shownMessages)} in the context`, ...listLeftOut(counts)];
   return `${formatCount(counts.messages)}: ${parts.join(", ")}${describeRevisions(counts, "besides them")}`;
 }
 
-/** What a context says nothing of, and why. */
+/** What the context leaves out, and why. */
 export function listLeftOut({ hiddenMessages, hidden, beforeBoundary }: MessageCounts): string[] {
   return [
     ...(hiddenMessages > 0 ? [`${formatCount(hiddenMessages)} hidden (${describeHidden(hidden)})`] : []),

@@ -1,6 +1,6 @@
 /**
- * `lcm unseal` and `lcm vault`: what redaction took out and sealed. Opening needs the key and leaves a record in the ledger; the key is
- * made and read here and in the engine, and printed nowhere.
+ * `lcm unseal` and `lcm vault`: the values that redaction removed and sealed. Opening them requires the key and is recorded in the ledger; the
+ * key is created and read only here and in the engine, and never printed.
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** `lcm watch`: stores the sessions of other agents while they are held, until Ctrl-C, or as a service of the user. */
+/** `lcm watch`: stores the sessions of other agents as they happen, until Ctrl-C, or as a user service. */
 import type { Command } from "commander";
 import { settleAddress } from "@lossless/core";
 import { Option } from "commander";
@@ -17,7 +17,7 @@ interface Options {
   readonly uninstall?: boolean;
 }
 
-/** The state on disk is for people who ask; more often would only wake the disk. */
+/** The state on disk is for people who query it; writing more often would only wake the disk. */
 const STATE_MS = 500;
 
 export function defineWatch(program: Command): void {
@@ -99,7 +99,7 @@ async function followUntilEnd(watcher: {
   }
 }
 
-/** Writes the newest state, at most every so often. */
+/** Writes the newest state, at most once per interval. */
 class StateWriter {
   readonly #write: (state: WatchState) => void;
   #timer: NodeJS.Timeout | null = null;
@@ -165,7 +165,7 @@ export const toAgentJson = (state: AgentState): object => ({
   lastStoredAt: toIso(state.lastStoredAt),
 });
 
-/** One line for each agent that is here, or has hooks. */
+/** One line for each agent that is installed, or has hooks. */
 export function renderAgents(
   agents: readonly AgentState[],
   now: number,
@@ -187,7 +187,7 @@ export function renderAgents(
   return lines.length === 0 ? ["No sessions of an agent that can be followed were found."] : lines;
 }
 
-/** An agent that does not trust its hooks says so nowhere. */
+/** An agent that does not trust its hooks does not report that anywhere. */
 function describeHooks({ agent, silent, lastAt, waiting, lost }: HookState, now: number): string {
   const trust = agent === "codex" ? " (trust them in Codex with /hooks)" : "";
   const never = style.warning(

@@ -1,5 +1,5 @@
 /**
- * `lcm completion bash|zsh|fish`: scripts that complete commands, options, formats and setting keys. Made from the command tree, so a new
+ * `lcm completion bash|zsh|fish`: scripts that complete commands, options, formats and setting keys. Generated from the command tree, so a new
  * command completes without more work.
  */
 import { Argument } from "commander";
@@ -26,7 +26,7 @@ export function defineCompletion(program: Command): void {
   ]);
 }
 
-/** One place in the command line: the command so far, and what may come next. */
+/** One position in the command line: the command so far, and what may come next. */
 interface CommandWords {
   readonly path: string;
   readonly words: readonly Word[];
@@ -134,7 +134,7 @@ complete -F _lcm lcm
 `;
 }
 
-/** In zsh a colon parts a word from its description. */
+/** In zsh a colon separates a word from its description. */
 const describeWord = ({ word, says }: Word): string =>
   quote(`${word.replaceAll(":", String.raw`\:`)}:${says}`);
 
@@ -196,7 +196,7 @@ if (($+functions[compdef])); then compdef _lcm lcm; fi
 `;
 }
 
-/** One line for each word and option: fish asks a function whether the words before lead to the command. */
+/** One line for each word and option: fish calls a function to check whether the words before lead to the command. */
 function renderFish(program: Command): string {
   const commands = listCommands(program);
   const lines = commands.flatMap(({ path, words, options, choices, valued }) => {

@@ -1,4 +1,4 @@
-/** `lcm config`: what the settings are, where each value came from, and changing our own file of them. */
+/** `lcm config`: shows the settings and where each value comes from, and changes our own config file. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
@@ -183,7 +183,7 @@ async function prepareSet(name: string, value: string): Promise<(config: ConfigO
   };
 }
 
-/** What the settings would be with this in our own file, broken combinations included. */
+/** The settings with this change in our own file, including invalid combinations. */
 async function prepareResolve(): Promise<(config: ConfigObject) => Settings> {
   const { ownFile, hostFile } = findConfigLocations(process.env);
   const host = await readHostConfig(hostFile);
@@ -193,14 +193,14 @@ async function prepareResolve(): Promise<(config: ConfigObject) => Settings> {
   };
 }
 
-/** A path means the place where it was typed. As it is, it would name another file in every folder the program is started in. */
+/** A relative path is resolved where it was typed. Unresolved, it would name another file in every folder the program is started in. */
 function anchorPath(key: SettingKey | null, typed: string): string {
   if (typed.trim() === "" || /^(?:~|["'])/.test(typed)) return typed;
   if (key === "databasePath") return settleAddress(typed);
   return key === "redactionKeyFile" ? resolve(typed) : typed;
 }
 
-/** A folder is no database: told now, and not by every command that follows. */
+/** A folder is not a database: report that now, and not in every later command. */
 function checkDatabasePath(key: string | null, value: string): void {
   if (key !== "databasePath" || !existsSync(value) || !statSync(value).isDirectory()) return;
   throw new EngineError("config", `cannot set databasePath to ${value}: it is a directory`, {
@@ -208,7 +208,7 @@ function checkDatabasePath(key: string | null, value: string): void {
   });
 }
 
-/** Values can be sealed only with a key that is there: told now, and not when the next message is refused. */
+/** Sealing needs an existing key: report that now, and not when the next message is refused. */
 async function checkKey(key: string | null, value: string): Promise<void> {
   if (value === "" || (key !== "redactionKeyFile" && (key !== "redactedValues" || value !== "seal"))) return;
   const { openVault } = await import("@lossless/core/doors");
@@ -226,13 +226,13 @@ async function runUnset(invocation: Invocation, _options: object, name: string):
   const resolveWith = await prepareResolve();
   const key = canonicalKey(name);
   const change = (config: ConfigObject): ConfigObject => {
-    // A key that nobody knows stops every command; it must be possible to take it out.
+    // An unknown key stops every command; it must be possible to remove it.
     if (key === null && Object.hasOwn(config, name)) {
       const { [name]: _removed, ...rest } = config;
       return rest;
     }
     const changed = unsetInConfig(config, name);
-    // Whatever was broken before may be taken out; the change itself must break nothing.
+    // A setting that was already invalid may be removed; the change itself must not make anything invalid.
     if (key !== null && findConflictOf(key, resolveWith(config)) === undefined)
       refuseConflicts(name, "unset", resolveWith(changed), "its default");
     return changed;
@@ -256,7 +256,7 @@ async function changeConfig(
   });
 }
 
-/** What the setting is now. Another bad setting must not hide that this one was written. */
+/** The current value of the setting. Another invalid setting must not hide that this one was written. */
 async function explainEffect(
   invocation: Invocation,
   name: string,

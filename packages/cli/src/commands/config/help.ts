@@ -1,4 +1,4 @@
-/** `lcm help`, and what `lcm` alone says to somebody who has never used it. */
+/** `lcm help`, and the output of `lcm` alone for new users. */
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { StatusResult } from "@lossless/core";
@@ -41,7 +41,7 @@ function findCommand(program: Command, words: readonly string[]): Command {
   return at;
 }
 
-/** Help with the examples, which commander keeps apart from it. `columns` fixes its width. */
+/** Help including the examples, which commander keeps separately. `columns` fixes its width. */
 export function helpOf(command: Command, columns?: number): string {
   let text = "";
   const before = command.configureOutput();
@@ -69,13 +69,13 @@ const FIRST_STEPS: readonly (readonly [line: string, says: string])[] = [
   ["lcm doctor", "find problems and how to fix them"],
 ];
 
-/** What `lcm` alone says: what is stored, and what can be done with it. */
+/** The output of `lcm` alone: what is stored, and what you can do with it. */
 export async function showWelcome(invocation: Invocation): Promise<void> {
   const status = await readStatus(invocation);
   await invocation.print({ data: { status }, text: () => renderWelcome(status) });
 }
 
-/** Null where there is nothing yet, or it cannot be read now: a welcome is no place for errors, and lcm status says them. */
+/** Null if there is nothing yet, or it cannot be read now: a welcome is not the place for errors, and lcm status reports them. */
 async function readStatus(invocation: Invocation): Promise<ArchiveStatus | null> {
   try {
     return await invocation.withArchive("read", (engine) => engine.status(invocation.scope));

@@ -1,4 +1,4 @@
-/** `lcm roles list|add|remove`: which role of a server may use whose rows. */
+/** `lcm roles list|add|remove`: which role of a server may use the rows of which owner. */
 import type { Command } from "commander";
 import type { Roles } from "lossless-claw/repair";
 import { toAction } from "../../invocation.ts";

@@ -1,10 +1,10 @@
-/** What setup would change in a file, for people to read before they agree: our own lines, and nothing of what others have there. */
+/** The changes of setup to a file, for the user to review: only our own lines, nothing of others. */
 import { hidePassword } from "@lossless/core";
 import type { SetupEdit } from "@lossless/agents";
 import { diffLines, renderDiff } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 
-/** Files of our own, which are written in one step, are named and not printed when they have more lines than this. */
+/** New files of ours with more lines than this are named, not printed. */
 const SHOWN_LINES = 20;
 
 export interface EditDisplay {
@@ -36,15 +36,15 @@ export function renderEdit(edit: SetupEdit, { isApplied, isFull = false }: EditD
 /** An empty text has one empty line. */
 const isTold = ({ kind, text }: { kind: string; text: string }): boolean => kind !== "same" && text !== "";
 
-/** The file has to name the address as it is; nobody else has to read it. */
+/** The file must contain the real address; the output need not. */
 const maskSecrets = (text: string): string =>
   text
     .replaceAll(/postgres(?:ql)?:\/\/[^"'\s]*/giu, hidePassword)
     .replaceAll(/("[^"]*(?:key|token|secret|passw|auth)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"/giu, '$1"***"');
 
 /**
- * Without what both begin and end with: such files are long, and may hold passwords. Within a single line too, as programs write
- * whole files in one.
+ * Without the common beginning and end: such files are long, and may contain passwords. Also within a single line, as programs write whole files
+ * in one.
  */
 function cutSame(before: string, after: string): [string, string] {
   const [a, b] = cutEnds(before.split("\n"), after.split("\n"), 0);
@@ -53,10 +53,10 @@ function cutSame(before: string, after: string): [string, string] {
   return [old.join(""), changed.join("")];
 }
 
-/** What is left of a long line beside what changes in it: enough for a bracket. */
+/** What is kept of a long line beside the change: enough for a bracket. */
 const CONTEXT = 3;
 
-/** What is put behind a line gives it a comma, and tells nothing else about it. */
+/** Inserting after a line adds a comma to it, which is not worth showing. */
 const isSame = (a = "", b = ""): boolean => a === b || `${a},` === b || a === `${b},`;
 
 function cutEnds(a: string[], b: string[], kept: number): [string[], string[]] {

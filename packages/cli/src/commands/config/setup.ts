@@ -27,7 +27,7 @@ interface Options extends GlobalOptions {
   readonly full?: boolean;
 }
 
-/** Named here, because the package of the agents is loaded only when one is set up; a missing one does not compile. */
+/** Listed here, because the agents package is loaded only when one is set up; a missing one does not compile. */
 const AGENTS: Readonly<Record<SetupAgent, true>> = {
   "claude-code": true,
   codex: true,
@@ -96,7 +96,7 @@ what lcm watch does.`,
 interface Plan {
   readonly request: SetupRequest;
   readonly edits: readonly SetupEdit[];
-  /** Why nothing can be done for this agent. */
+  /** Why this agent cannot be set up. */
   readonly failure: Failure | null;
 }
 
@@ -122,7 +122,7 @@ async function runSetup(
   const found = setup.detectAgents(base);
   if (named.length === 0 && !isAsking && !apply && !remove) return printFound(invocation, found);
   const agents = named.length > 0 ? named : await chooseAgents(found, isAsking && !remove, remove);
-  // Removing goes on with the other agents; setting up does all or nothing.
+  // Removal continues with the other agents; setup does all or nothing.
   const attempt = <T>(work: () => T): T | Failure => {
     if (!remove) return work();
     try {
@@ -161,7 +161,7 @@ async function printFound(invocation: Invocation, agents: readonly DetectedAgent
   await invocation.print({ data: { agents }, text: () => lines.join("\n") });
 }
 
-/** Removing looks at all of them: one whose program is gone may still have its files. */
+/** Removal checks all of them: one whose program is gone may still have its files. */
 async function chooseAgents(
   found: readonly DetectedAgent[],
   isAsking: boolean,
@@ -185,7 +185,7 @@ async function agree(plans: readonly Plan[], isFull: boolean | undefined): Promi
   return confirm("Make these changes?", false);
 }
 
-/** Whose sessions are captured, and whether secrets are taken out: asked once, written as `lcm config set` does. A dry run only says so. */
+/** Which sessions are captured, and whether secrets are redacted: asked once, written as by `lcm config set`. A dry run only says so. */
 async function chooseSettings(
   invocation: Invocation,
   { captureOwner, redact }: Options,
@@ -274,7 +274,7 @@ async function printPlans(
 /** The diff was shown before the question. */
 const renderDone = (edit: SetupEdit): string => renderEdit({ ...edit, steps: [] }, { isApplied: true });
 
-/** With its archive: agents do not hand every variable on to the servers they start. */
+/** With its archive: agents do not pass every variable on to the servers they start. */
 function nameServer(database: string, owner: string | undefined): string[] {
   const words = ["mcp", "--db", settleAddress(database)];
   return nameProgram(...words, ...(owner === undefined ? [] : ["--owner", owner]));

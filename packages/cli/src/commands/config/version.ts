@@ -1,4 +1,4 @@
-/** `lcm version`: which versions are at work. */
+/** `lcm version`: the versions in use. */
 import type { Command } from "commander";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";

@@ -1,7 +1,4 @@
-/**
- * `lcm assemble`: the context a model would get for a budget: its messages, or with `--explain` why each piece of it is there. Reads
- * only.
- */
+/** `lcm assemble`: the context a model would get for a budget: its messages, or with `--explain` why each piece of it is there. Read-only. */
 import { Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, PROVIDERS } from "@lossless/core";
@@ -145,7 +142,7 @@ function renderContextMessage(message: ContextMessage, timezone: string): string
   const facts = [
     ...(toolName === undefined ? [] : [toOneLine(toolName)]),
     ...(isError === true ? ["error"] : []),
-    // What the engine wrote itself has no time.
+    // Lines that the engine wrote itself have no time.
     ...(timestamp > 0 ? [formatTime(timestamp, timezone)] : []),
   ];
   const head = `${style.title(role)}  ${style.faint(facts.join(", "))}`.trimEnd();

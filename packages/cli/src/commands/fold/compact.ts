@@ -1,6 +1,6 @@
 /**
- * `lcm compact`: folds one conversation now, or all of them one after the other. The engine decides what and how far; this command shows
- * each pass, what was saved and what it cost. Ctrl-C ends it between two steps, and what was folded until then stays.
+ * `lcm compact`: folds one conversation now, or all of them one after the other. The engine decides what and how far; this command shows each
+ * pass, its savings and its cost. Ctrl-C ends it between two steps, and finished folds stay.
  */
 import { Option } from "commander";
 import type { Command } from "commander";
@@ -42,17 +42,17 @@ interface CompactOptions extends ConversationChoice {
   readonly reserve: boolean;
 }
 
-/** What was done to one conversation. The tokens after are those in the archive once the stand-ins are made too. */
+/** The result for one conversation. The tokens after are those in the archive once the reserve summaries are made too. */
 interface ConversationResult {
   readonly answer: CompactResult;
   readonly cost: Cost;
   readonly standIns: number;
-  /** How many summaries were written in which way. */
+  /** How many summaries were written at which level. */
   readonly levels: ReadonlyMap<string, number>;
   readonly isCancelled: boolean;
 }
 
-/** What was done to all of them. */
+/** The sums over all of them. */
 interface Totals {
   readonly conversations: number;
   readonly outcomes: readonly ConversationResult[];
@@ -67,7 +67,7 @@ type FoldOptions = CompactOptions & { readonly signal: AbortSignal };
 
 const BAR_COLUMNS = 30;
 const PAGE = 200;
-/** The context is larger than it was to be. */
+/** The context is larger than its target. */
 const EXIT_TARGET_NOT_REACHED = 1;
 
 export function defineCompact(program: Command): void {
@@ -172,11 +172,11 @@ async function findModel(invocation: Invocation): Promise<Model | null> {
   const { openComplete } = await import("@lossless/models");
   const { listCandidates } = await import("@lossless/core");
   const complete = openComplete({ settings, env: process.env, stateDir: locations.stateDir });
-  // Named as the host's model too, the first candidate is not asked a second time by the name of "whatever the host uses".
+  // Also passed as the host's model, so that the first candidate is not called a second time as "whatever the host uses".
   return complete && { complete, ref: listCandidates(settings)[0] ?? null };
 }
 
-/** Every conversation in its turn. What one of them fails with is reported at the end; the others are folded all the same. */
+/** Folds every conversation in turn. Failures of single ones are reported at the end; the others are folded anyway. */
 async function foldAll(engine: Engine, invocation: Invocation, options: FoldOptions): Promise<Totals> {
   const startedAt = Date.now();
   const conversations = await listAll(engine, invocation);
@@ -250,7 +250,7 @@ async function fold(
   };
 }
 
-/** Says on stderr how far the fold is: a bar on a terminal, a line for each pass in a pipe. */
+/** Prints the progress of the fold to stderr: a bar on a terminal, a line for each pass in a pipe. */
 function watchPasses(
   engine: Engine,
   { isJson, scope }: Invocation,
@@ -261,7 +261,7 @@ function watchPasses(
   const progress = startProgress("Folding", { isWanted: !isJson });
   let told: Promise<void> = Promise.resolve();
   const tell = async (passes: number): Promise<void> => {
-    // Asked of the thread that only reads: the one that folds is at work.
+    // Uses the reading thread: the writing one is busy folding.
     const { items } = await engine.listConversations({ ...scope, sessionKey, limit: PAGE });
     const tokens = items.find((row) => row.conversationId === conversationId)?.shownTokens;
     if (tokens === undefined) return;
@@ -284,7 +284,7 @@ async function countStandIns(engine: Engine, conversationId: number): Promise<nu
   return (await engine.listSummaries({ conversationId, state: "reserve", limit: 10_000 })).items.length;
 }
 
-/** What models cost since a time: for one conversation, or for all. */
+/** The cost of models since a time: for one conversation, or for all. */
 async function readCost(engine: Engine, since: number, conversationId: number | null): Promise<Cost> {
   const groups = await engine.spend({ since, by: "conversation" });
   const cost = { calls: 0, inputTokens: 0, outputTokens: 0 };

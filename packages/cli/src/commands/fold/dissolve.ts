@@ -1,4 +1,4 @@
-/** `lcm dissolve`: undoes a fold. What a summary was made from stands in the context again in its place. */
+/** `lcm dissolve`: undoes a fold. Puts the sources of a summary back into the context in its place. */
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { DissolveResult } from "@lossless/core";

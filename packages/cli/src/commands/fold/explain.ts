@@ -1,4 +1,7 @@
-/** The table of `lcm assemble --explain`: what was chosen for a context, what each piece costs, what it stands for, and who accepts it. */
+/**
+ * The table of `lcm assemble --explain`: what was chosen for a context, what each piece costs, what it represents, and which providers accept
+ * it.
+ */
 import type { AssembledContext, ExplainedItem } from "@lossless/core";
 import {
   countOf,
@@ -69,7 +72,7 @@ function renderTotals(context: AssembledContext): string {
   );
 }
 
-/** What folds leave alone, and why it is shorter than `freshTailCount` messages where it is. */
+/** The part that folds leave alone, and why it is shorter than `freshTailCount` messages if it is. */
 function describeTail({ tail, budgetTokens }: AssembledContext): string {
   const { messages, tokens, maxMessages, maxTokens, endedBy } = tail;
   const size = `folds leave the newest ${countOf(messages, "message")} alone (${formatCount(tokens)} tokens)`;
@@ -84,7 +87,7 @@ function describeTail({ tail, budgetTokens }: AssembledContext): string {
   return `${size}; fewer than the ${formatCount(maxMessages)} of freshTailCount: ${cause}`;
 }
 
-/** Every message is represented once, or the line says so. */
+/** Says whether every message is represented exactly once. */
 function describeCover({ items, shownMessages }: AssembledContext): string {
   const count = (kind: ExplainedItem["kind"]): number =>
     items.filter((item) => item.kind === kind).reduce((sum, item) => sum + item.messages, 0);

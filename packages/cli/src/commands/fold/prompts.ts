@@ -1,4 +1,4 @@
-/** `lcm prompts list|export|show|diff|render`: the briefs that models are given for summaries, and a folder of your own ones. */
+/** `lcm prompts list|export|show|diff|render`: the prompts for summaries, and a folder with your own. */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
@@ -55,7 +55,7 @@ async function findFolder(invocation: Invocation, { promptDir }: PromptOptions):
 const findOwnFolder = async (invocation: Invocation): Promise<string> =>
   join((await invocation.settings()).locations.stateDir, "prompts");
 
-/** A folder that was named must be there: in its place ours would be used, and nobody would notice. */
+/** A named folder must exist: otherwise ours would be used silently. */
 export function requirePromptFolder(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return path;
   throw new EngineError("not_found", `cannot use the prompts in ${path}: there is no such folder`, {

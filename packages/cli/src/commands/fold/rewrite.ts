@@ -1,6 +1,6 @@
 /**
- * `lcm repair` and `lcm rewrite`: write summaries anew, damaged ones or named ones. Without `--apply` they only say which, and what a model
- * would cost; with `--diff` the new texts are made and shown. The old texts stay in the archive, retired.
+ * `lcm repair` and `lcm rewrite`: regenerate damaged or named summaries. Without `--apply` they are dry runs that list them and the cost of a
+ * model; with `--diff` the new texts are made and shown. The old texts stay in the archive, retired.
  */
 import { Option } from "commander";
 import type { Command } from "commander";
@@ -95,7 +95,7 @@ async function run(invocation: Invocation, options: RewriteOptions, isRepair: bo
   const outcome = await runCancellable(
     (signal) =>
       invocation.withArchive(
-        // Making texts with a model writes the ledger of spending.
+        // Generating texts with a model writes to the spend ledger.
         wantsTexts ? "change" : "read",
         async (engine) => {
           const targets = await findTargets(engine, invocation, options, isRepair);

@@ -1,4 +1,4 @@
-/** `lcm spend`: what models have cost, from the ledger every call is written to, and how far away the caps are. */
+/** `lcm spend`: shows model usage, from the ledger of all calls, and the remaining caps. */
 import { Option } from "commander";
 import type { Command } from "commander";
 import { toAction } from "../../invocation.ts";
@@ -64,7 +64,7 @@ async function runSpend(invocation: Invocation, options: SpendOptions): Promise<
   });
 }
 
-/** A time ago, or the begin of a day in the zone. */
+/** A relative time, or the start of a day in the time zone. */
 export function parseSince(text: string, now: number, timezone: string): number {
   return parseTime(text, { now, timezone, option: "--since" });
 }

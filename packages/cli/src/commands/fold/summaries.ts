@@ -1,4 +1,4 @@
-/** `lcm summaries list|show|tree`: the summary graph of a conversation. Sources are what a summary was made from. */
+/** `lcm summaries list|show|tree`: the summary graph of a conversation. */
 import { Argument, Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId } from "@lossless/core";
@@ -106,7 +106,7 @@ function renderList(rows: readonly SummaryRow[], next: string | null, timezone: 
   return next === null ? table : `${table}\n\n${style.faint(`More: --after ${next}`)}`;
 }
 
-/** What every table of summaries tells behind the name; short enough for a tree on a small terminal. */
+/** The columns after the name in every table of summaries; short enough for a tree on a small terminal. */
 const FACT_COLUMNS: readonly Column[] = [
   { title: "DEPTH", align: "right" },
   { title: "FOR", align: "right" },

@@ -1,16 +1,16 @@
 /**
- * What a worker does, round after round: indexing what was stored, paying compaction that is due anywhere, upkeep of conversations that have
- * changed, and vectors. Each piece of work is claimed in the archive first, so any number of workers share it and none of it is done twice; one that dies is
- * replaced when its claim has run out.
+ * The rounds of a worker: indexing, due compaction of any conversation, maintenance of changed conversations, and vectors. Each piece of work is
+ * claimed in the archive first, so any number of workers share it and none of it is done twice; the work of a dead one is taken over when its
+ * claim has expired.
  *
- * Invariant: whatever ends a round leaves a whole archive, and gives back what was claimed and not finished.
+ * Invariant: however a round ends, the archive is consistent, and unfinished claims are released.
  */
 import { EngineError } from "@lossless/core";
 import type { CompactResult, ConversationRow, Engine } from "@lossless/core";
 
 export interface WorkerOptions {
   readonly engine: Engine;
-  /** For conversations whose host has named no budget; null: they get no upkeep. */
+  /** For conversations whose host has named no budget; null: they get no maintenance. */
   readonly budgetTokens: number | null;
   readonly embeds: boolean;
   readonly signal: AbortSignal;
@@ -33,15 +33,15 @@ export interface WorkerTotals {
 export const NO_WORK: Readonly<WorkerTotals> = { folds: 0, maintained: 0, embedded: 0, failures: 0 };
 
 const PAGE = 200;
-/** What becomes due by the passing of time alone is found by looking at every conversation again. */
+/** Work that becomes due only by the passing of time is found by checking every conversation again. */
 const WHOLE_WALK_MS = 3_600_000;
-/** A model that failed to make vectors is not asked again before this. */
+/** A model that failed to make vectors is not called again before this. */
 const EMBED_PAUSE_MS = 300_000;
 
 export class WorkerRounds {
   readonly totals: WorkerTotals = { ...NO_WORK };
   readonly #options: WorkerOptions;
-  /** How each conversation was when it was last looked at and nothing was left to do. */
+  /** The state of each conversation when it was last checked and nothing was left to do. */
   readonly #seen = new Map<number, string>();
   #walkedAt = Number.NEGATIVE_INFINITY;
   #embedsAfter = 0;
@@ -50,7 +50,7 @@ export class WorkerRounds {
     this.#options = options;
   }
 
-  /** One round; whether anything was done. */
+  /** One round; returns whether anything was done. */
   async run(): Promise<boolean> {
     const { engine, signal } = this.#options;
     await this.#guarded("index messages", async () => void (await engine.flushIndex()));
@@ -73,7 +73,7 @@ export class WorkerRounds {
         this.totals.folds += 1;
         onEvent({ kind: "folded", result });
       } catch (error) {
-        // What one conversation fails with waits for its next attempt, and the others are folded; a database that fails does so for all.
+        // The failure of one conversation waits for its next attempt, and the others are folded; a failing database fails for all.
         if (!(error instanceof EngineError) || error.code.startsWith("database_")) throw error;
         this.#fail("fold", error);
       }
@@ -91,7 +91,7 @@ export class WorkerRounds {
       const { items, next } = await this.#options.engine.listConversations({ after, limit: PAGE });
       const changed = items.filter((row) => this.#seen.get(row.conversationId) !== describe(row));
       for (const row of changed) isBusy = (await this.#maintain(row)) || isBusy;
-      // The most recent come first: after a page where nothing has happened there is nothing new.
+      // The most recent come first: after a page without changes there is nothing new.
       if (next === null || this.#options.signal.aborted || (changed.length === 0 && !isWhole)) return isBusy;
       after = next;
     }
@@ -140,7 +140,7 @@ export class WorkerRounds {
     return true;
   }
 
-  /** Null after a failure, which is told: the next round tries again. */
+  /** Null after a failure, which is reported: the next round tries again. */
   async #guarded<T>(what: string, work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();

@@ -1,6 +1,6 @@
 /**
- * `lcm worker`: a process that shares the folding, embedding and upkeep of one archive with any number of others, on any machine. It runs until
- * Ctrl-C, which finishes nothing that would take long: what was folded stays, and what was claimed is given back.
+ * `lcm worker`: a process that shares the folding, embedding and maintenance of one archive with any number of others, on any machine. It runs
+ * until Ctrl-C, which does not wait for long work: finished folds stay, and claims are released.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { InvalidArgumentError, Option } from "commander";
@@ -21,7 +21,7 @@ import type { WorkerEvent, WorkerTotals } from "./worker-rounds.ts";
 
 interface Options extends ModelOptions {
   readonly once?: boolean;
-  /** Seconds, as everything people type here. */
+  /** In seconds, like all durations on the command line. */
   readonly idle?: number;
   readonly poll: number;
   readonly lease: number;
@@ -107,7 +107,7 @@ async function runWorker(invocation: Invocation, options: Options): Promise<void
   await invocation.print({ data: { ...totals }, text: () => renderTotals(totals) });
 }
 
-/** A service that starts before its server waits for it; work that is to be done now fails. Null when it was ended meanwhile. */
+/** A service that starts before its server waits for it; one-off work fails. Null when it was ended meanwhile. */
 async function openPatiently(
   open: () => Promise<Engine>,
   { once = false, idle = Number.POSITIVE_INFINITY, poll }: Options,
@@ -145,7 +145,7 @@ async function repeat(
   }
 }
 
-/** Ends early when the worker is to end. */
+/** Ends early when the worker should stop. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await sleep(ms, undefined, { signal });

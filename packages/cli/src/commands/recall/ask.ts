@@ -1,6 +1,6 @@
 /**
- * `lcm ask`: a question about the past, answered with passages that carry their ids. Needs no model; when the settings name one it writes
- * an answer from those passages, and whatever goes wrong with it, the passages are the answer.
+ * `lcm ask`: a question about the past, answered with passages and their ids. Needs no model; if the settings name one, it writes an answer from
+ * those passages. If the model fails, the passages are the answer.
  */
 import type { Command } from "commander";
 import type { AskResult, Passage } from "@lossless/core";
@@ -61,7 +61,7 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
   const embed = await findEmbed(invocation);
   const ask = (signal: AbortSignal): Promise<AskResult> =>
     invocation.withArchive(
-      // What a model costs is written down.
+      // Model usage is recorded, which writes.
       model === null && embed === null ? "read" : "change",
       async (engine) =>
         engine.ask({
@@ -72,7 +72,7 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
           signal,
           query,
           summaryIds: below,
-          // A longer answer needs more to rest on.
+          // A longer answer needs more passages.
           ...(maxTokens === undefined
             ? {}
             : { maxTokens, tokenCap: Math.max(maxTokens, settings.maxExpandTokens) }),

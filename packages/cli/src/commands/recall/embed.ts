@@ -1,6 +1,6 @@
 /**
- * `lcm embed`: vectors for search by meaning. Says how far they are, makes those that are missing, and removes them. Off unless the settings
- * name an address and a model; search works without.
+ * `lcm embed`: vectors for semantic search. Shows their progress, makes the missing ones, and removes them. Off unless the settings name an
+ * address and a model; search works without.
  */
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
@@ -48,7 +48,7 @@ the old ones, which serve until the new ones are complete. lcm spend shows what 
   ]);
 }
 
-/** The way to the configured model, or null when none is configured. */
+/** Access to the configured model, or null when none is configured. */
 export async function findEmbed(invocation: Invocation): Promise<Embed | null> {
   const { settings } = await invocation.settings();
   if (settings.embedding.model === null) return null;

@@ -1,6 +1,6 @@
 /**
- * `lcm expand`: from summaries down to the words they stand for, breadth first, within a number of tokens. What the cap leaves out is
- * counted, and the last line says how to get it.
+ * `lcm expand`: opens summaries down to their messages, breadth first, within a number of tokens. What the cap leaves out is counted, and the
+ * last line says how to get it.
  */
 import { countOf, formatCount, formatSpan, indent, SHELL_WORDS } from "@lossless/core/doors";
 import { wordStep } from "@lossless/core";
@@ -118,7 +118,7 @@ function renderLeft(answer: ExpandResult, options: ExpandOptions): string[] {
   return [style.faint(lines.join("\n"))];
 }
 
-/** A run lies in one conversation; of several, only the first message left is named. */
+/** A range is within one conversation; of several, only the first message left is named. */
 function nameRange({ left, summaries }: ExpandResult): string {
   const [first = "", last] = [left.messageIds[0], left.messageIds.at(-1)];
   const conversations = new Set(summaries.map(({ conversationId }) => conversationId));

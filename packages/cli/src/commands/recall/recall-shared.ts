@@ -1,6 +1,6 @@
 /**
- * What `lcm search`, `show`, `expand` and `ask` have in common: where to look, how a piece of stored text is shown, and the engine's notes,
- * which speak of tools and parameters, in the words of a shell.
+ * Shared by `lcm search`, `show`, `expand` and `ask`: the scope, how a piece of stored text is shown, and the engine's notes about tools and
+ * parameters, reworded for a shell.
  */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
@@ -25,7 +25,7 @@ export interface ReachChoice extends ConversationChoice, OriginChoice {
   readonly owner?: string;
 }
 
-/** Options that say where to look. Nothing named means everywhere. */
+/** Scope options. Without any, everything is searched. */
 export function addReachOptions(command: Command): Command {
   return addOriginOptions(command)
     .addOption(new Option("--conversation <n>", "only in this conversation").argParser(parseConversationId))
@@ -69,11 +69,11 @@ export function parseSteps(text: string): number {
   throw new InvalidArgumentError("It must be a whole number from 1 to 100.");
 }
 
-/** Who said it and when, above the text. */
+/** Author and time, above the text. */
 export function renderHead(id: string, facts: readonly string[]): string {
   const columns = terminalColumns();
   const told = facts.join(", ");
-  // The first line has room for the id; the others begin under the text.
+  // The first line has room for the id; the others are indented to the text.
   const [first = "", ...rest] =
     columns === null ? [told] : wrapToWidth(`${" ".repeat(id.length + 2)}${told}`, columns - 2);
   const lines = rest.map((line) => `\n  ${style.faint(line)}`);
@@ -102,7 +102,7 @@ export function renderSaid(said: SaidText, timezone: string, remark?: string): s
 
 const TIMES: ReadonlySet<string> = new Set(["createdAt", "earliestAt", "latestAt", "lastAt"]);
 
-/** A row with its times as ISO text, as every command prints them. */
+/** A row with its times as ISO text, as in all commands. */
 export function withIsoTimes(row: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(row).map(([key, value]: [string, unknown]) => [
@@ -112,7 +112,7 @@ export function withIsoTimes(row: object): Record<string, unknown> {
   );
 }
 
-/** A command to go on with: what was typed that says where to look is said again. */
+/** A follow-up command: repeats the scope options that were typed. */
 export function renderFollowUp(
   words: readonly string[],
   choice: ReachChoice,

@@ -1,6 +1,6 @@
 /**
- * `lcm search`: finds messages, summaries and lines of files by words or by a regular expression. The answer says which rule found it, how
- * much there is, and how to see more; finding nothing is an answer too.
+ * `lcm search`: finds messages, summaries and lines of files by words or by a regular expression. The result says which rule found it, how much
+ * there is, and how to see more; an empty result is not an error.
  */
 import {
   countOf,
@@ -116,7 +116,7 @@ async function runSearch(
     options.regex === true || scope === "files" || scope === "summaries" ? null : await findEmbed(invocation);
   const find = (signal?: AbortSignal): Promise<GrepResult> =>
     invocation.withArchive(
-      // What a vector costs is written down.
+      // The cost of a vector is recorded, which writes.
       embed === null ? "read" : "change",
       async (engine) =>
         engine.grep({
@@ -128,7 +128,7 @@ async function runSearch(
         }),
       { embed },
     );
-  // Full text is over before a key is pressed; an expression runs in a thread, a model elsewhere, and both can be asked to stop.
+  // Full text is done before a key is pressed; a regular expression runs in a thread, a model elsewhere, and both can be cancelled.
   const isLong = options.regex === true || scope === "files" || embed !== null;
   const answer = isLong
     ? await runCancellable(
@@ -143,7 +143,7 @@ async function runSearch(
   await printAnswer(invocation, answer, { query, options, timezone });
 }
 
-/** Only messages have a role, so naming one leaves the summaries out. */
+/** Only messages have a role, so giving one excludes summaries. */
 function chooseScope({ scope, files, role }: SearchOptions): GrepScope {
   const chosen = files === true ? "files" : scope;
   if (role === undefined) return chosen ?? "both";
@@ -269,7 +269,7 @@ function describeMatch({ rule, scope }: GrepResult, { regex, sort }: SearchOptio
   return `${isStrict ? "with every term" : "with some of the terms"}, ${order}`;
 }
 
-/** What it is called, then where it is from; what is needed to go on there comes last. */
+/** Its title, then its origin; the ids needed to continue there come last. */
 const nameOrigin = ({ heading, project, agent, sessionId, conversationId }: FoundConversation): string[] => [
   ...(heading === undefined ? [] : [`"${toOneLine(heading)}"`]),
   ...(project === null ? [] : [nameProject(project)]),
@@ -298,18 +298,18 @@ function describeHit(hit: GrepHit, timezone: string): string[] {
   return [`${toOneLine(hit.fileName ?? "file")}:${hit.line}`, ...where];
 }
 
-/** The words behind `lcm` that show a hit in full. */
+/** The arguments of `lcm` that show a hit in full. */
 function openHit(hit: GrepHit): string[] {
   if (hit.type !== "file") return ["show", hit.id];
   return ["show", hit.id, "--lines", `${Math.max(1, hit.line - 5)}-${hit.line + 5}`];
 }
 
-/** The snippet with its matches marked: broken into lines of so many columns, or one line when there is no limit. */
+/** The snippet with its matches marked: wrapped to this many columns, or one line without a limit. */
 export function renderSnippet(
   { snippet, ranges }: Pick<GrepHit, "snippet" | "ranges">,
   columns: number | null,
 ): string[] {
-  // Both replacements keep every place where it is, so that the ranges stay right.
+  // Both replacements keep every offset, so that the ranges stay valid.
   const plain = makePrintable(snippet.replaceAll(/\s/gu, " "));
   const lines = columns === null ? [plain] : wrapToWidth(plain, columns);
   let from = 0;
@@ -344,11 +344,11 @@ function renderMore({ query, options }: Asked, offset: string): string {
     value === undefined ? [] : [`--${name}`, value],
   );
   const words = ["search", ...flags, ...values, "--after", offset, "--limit", String(limit)];
-  // Behind "--" a query that begins with a dash is no option.
+  // After "--" a query that begins with a dash is not an option.
   return renderFollowUp(words, options, query.startsWith("-") ? ["--", query] : [query]);
 }
 
-/** Only which archive and whose: an id needs no other place. */
+/** Only the archive and the owner: an id needs no other scope. */
 const pickArchive = ({ db, owner }: ReachChoice): ReachChoice => ({
   db,
   owner,

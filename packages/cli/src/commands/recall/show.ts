@@ -1,6 +1,6 @@
 /**
- * `lcm show`: opens what an id names. A message or a run of messages word for word, a summary with what it was made from, a large file in
- * ranges. What is longer than the cap comes in pages, and each page ends with the command for the next.
+ * `lcm show`: opens an id: a message or a range of messages word for word, a summary with its sources, a large file in ranges. Anything longer
+ * than the cap comes in pages, and each page ends with the command for the next.
  */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
@@ -26,7 +26,7 @@ import { addExamples, parseTokens } from "../shared.ts";
 
 interface Range {
   readonly from: number;
-  /** Included; null: to the end. */
+  /** Inclusive; null: to the end. */
   readonly to: number | null;
 }
 
@@ -37,7 +37,7 @@ interface ShowOptions extends Pick<ReachChoice, "db" | "owner"> {
   readonly after?: string;
 }
 
-/** Lists longer than this are shown by their ends. */
+/** For longer lists only the ends are shown. */
 const MAX_IDS = 12;
 const MAX_BELOW = 20;
 
@@ -217,7 +217,7 @@ function renderFile(
   timezone: string,
 ): string[] {
   const content = renderContent(file);
-  // Who goes on reading has seen what the file is.
+  // A reader who continues has already seen what the file is.
   const isPart = (options.lines ?? options.bytes ?? options.after) !== undefined;
   if (isPart) return [`${renderHead(file.id, [toOneLine(file.fileName ?? file.mimeType)])}\n${content}`];
   const { lineCount, byteSize, messageIds } = file;

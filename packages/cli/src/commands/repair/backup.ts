@@ -1,4 +1,4 @@
-/** `lcm backup` and `lcm backup list`: a proven copy of the archive with its large files, made while agents go on writing. */
+/** `lcm backup` and `lcm backup list`: a proven copy of the archive with its large files, made while agents keep writing. */
 import { resolve } from "node:path";
 import { Argument, InvalidArgumentError } from "commander";
 import type { Command } from "commander";

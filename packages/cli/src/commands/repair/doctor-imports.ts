@@ -1,4 +1,4 @@
-/** `lcm doctor imports`: list what each import brought in, and remove an import as a whole. */
+/** `lcm doctor imports`: lists what each import stored, and removes whole imports. */
 import type { Command } from "commander";
 import type { ListedImport, RemovalPlan, RemovalResult } from "@lossless/core/repair";
 import { toAction } from "../../invocation.ts";

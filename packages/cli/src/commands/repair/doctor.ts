@@ -1,4 +1,4 @@
-/** `lcm doctor`: everything that is not as it should be, with the command that mends it. With `--fix` it mends what is safe to fix. */
+/** `lcm doctor`: reports all problems, with the command that fixes each. With `--fix` it fixes what is safe to fix. */
 import { countOf, formatCount, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { ERROR_CODES, wordStep } from "@lossless/core";
 import type { Engine } from "@lossless/core";
@@ -102,7 +102,7 @@ async function buildOptions(
   return { engine, settings, databasePath, filesDir, modelProblem, replacedSettings, onProgress };
 }
 
-/** Why the first model of the settings cannot be asked; nothing is sent to find out. */
+/** Why the first model of the settings cannot be used; nothing is sent to find out. */
 export async function findModelProblem(invocation: Invocation): Promise<string | null> {
   const { settings, locations } = await invocation.settings();
   const { listCandidates } = await import("@lossless/core");

@@ -1,4 +1,6 @@
-/** `lcm forget`: the one way to delete. Shows what would go and what rests on it; removes it only with `--apply`, and leaves a receipt. */
+/**
+ * `lcm forget`: the one way to delete. Shows what would be deleted and what depends on it; deletes only with `--apply`, and leaves a receipt.
+ */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { formatMessageId, isServerAddress } from "@lossless/core";

@@ -1,4 +1,4 @@
-/** `lcm reindex`: builds the full-text index anew, beside the one in use. */
+/** `lcm reindex`: rebuilds the full-text index online, beside the one in use. */
 import type { Command } from "commander";
 import { runCancellable, toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";

@@ -1,4 +1,4 @@
-/** `lcm restore`: puts a backup in the place of the archive. Says what it would do, until it is told to do it. */
+/** `lcm restore`: replaces the archive with a backup. A dry run unless told to apply it. */
 import { resolve } from "node:path";
 import { Option } from "commander";
 import type { Command } from "commander";

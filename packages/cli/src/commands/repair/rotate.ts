@@ -1,6 +1,6 @@
 /**
- * `lcm rotate`: shortens a host's session file, after every line of it has been proven to be in the archive. With `--auto` it looks at
- * many, and the settings decide.
+ * `lcm rotate`: shortens a host's session file, after every line of it has been proven to be in the archive. With `--auto` it checks many files,
+ * and the settings decide.
  */
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -116,7 +116,7 @@ async function runSweep(
   await invocation.print({ data: { mode, ...tally }, text: () => renderTally(tally, mode) });
 }
 
-/** Session files below folders, and the files that were named. A folder of the host that is not there holds none. */
+/** Session files below folders, and the named files. A missing folder of the host has none. */
 async function listSessionFiles(named: readonly string[], stateDir: string): Promise<string[]> {
   const { findSessionFiles } = await import("@lossless/interchange");
   const isNamed = named.length > 0;

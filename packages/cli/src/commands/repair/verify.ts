@@ -1,4 +1,4 @@
-/** `lcm verify`: proves that what is stored is what was handed in, or names what is not. */
+/** `lcm verify`: proves that the stored bytes are the arrival bytes, or reports what differs. */
 import type { Command } from "commander";
 import { ERROR_CODES } from "@lossless/core";
 import type { Problem, VerifyResult } from "@lossless/core";
@@ -83,7 +83,7 @@ export function renderReport(report: VerifyResult): string {
   ].join("\n");
 }
 
-/** Without the key only what is stored can be proven. */
+/** Without the key only the stored form can be proven. */
 function renderRedacted({ redacted }: VerifyResult): string[] {
   if (redacted === undefined) return [];
   const { messages, proven } = redacted;
