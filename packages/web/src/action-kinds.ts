@@ -342,7 +342,7 @@ async function prepareForget(
   const selection = toSelection(scope, request);
   const plan = await previewForget({ engine, databasePath, selection });
   const published = plan.summaries.filter(({ isPublished }) => isPublished).length;
-  const reason = wish.reason.trim() === "" ? "requested in the inspector" : wish.reason.trim();
+  const reason = request.reason.trim() === "" ? "requested in the inspector" : request.reason.trim();
   return {
     preview: {
       title: "Forget permanently",

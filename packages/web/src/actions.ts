@@ -121,7 +121,7 @@ function readForget(request: Readonly<Record<string, unknown>>): ActionRequest {
     const pattern = readText(request, "pattern");
     if (pattern.trim() === "")
       throw new EngineError("usage", "cannot forget: name messageIds, or a pattern that they contain");
-    return { action: "forget", pattern, conversationId: readConversationId(wish), reason };
+    return { action: "forget", pattern, conversationId: readConversationId(request), reason };
   }
   const ids: unknown = request["messageIds"];
   const isList = Array.isArray(ids) && ids.length > 0 && ids.length <= MAX_MESSAGES && ids.every(isId);
