@@ -24,7 +24,12 @@ export function lineOf(part: ReadablePart): string {
 }
 
 const cut = (line: string, most: number): string =>
-  line.length <= most ? line : `${line.slice(0, most - 1).trimEnd().toWellFormed()}…`;
+  line.length <= most
+    ? line
+    : `${line
+        .slice(0, most - 1)
+        .trimEnd()
+        .toWellFormed()}…`;
 
 /** What came back, in a few words. */
 export function describeResult({ text, chars, isError }: ReadablePart): string {

@@ -63,11 +63,7 @@ function renderCards({ status, spend }: Overview): HTMLElement {
     ),
     renderCard("Summaries", formatCount(status.summaries), countOf(status.largeFiles, "large file")),
     renderCard("In context", `${formatShort(status.tokens)}`, "tokens, all conversations"),
-    renderCard(
-      "On disk",
-      formatBytes(stored),
-      `from ${formatBytes(status.arrivalBytes)} of transcripts`,
-    ),
+    renderCard("On disk", formatBytes(stored), `from ${formatBytes(status.arrivalBytes)} of transcripts`),
     renderCard(
       "Spent on models",
       spend === null || spend.calls === 0 ? "nothing" : formatShort(spend.inputTokens + spend.outputTokens),
