@@ -189,9 +189,12 @@ const NAMED_SEQ = `
 const BORROWED_NAMES = `
   SELECT e.event_id, e.message_id FROM event_ids e JOIN sessions s USING (session_ref) JOIN messages m USING (message_id)
   WHERE s.owner = ? AND s.session_id = ? AND e.kind = ${EVENT_KIND.alias} AND m.session_ref <> e.session_ref ORDER BY e.event_id`;
+/** Names are found by their session: of all names, only those of sessions that the conversation was held in. */
 const COUNT_OWN_NAMES = `
   SELECT count(*) AS n FROM event_ids e JOIN messages m USING (message_id)
-  WHERE m.conversation_id = ?1 AND (e.session_ref = m.session_ref OR EXISTS (
+  WHERE e.session_ref IN (
+      SELECT session_ref FROM messages WHERE conversation_id = ?1 UNION SELECT session_ref FROM placements WHERE conversation_id = ?1)
+    AND m.conversation_id = ?1 AND (e.session_ref = m.session_ref OR EXISTS (
     SELECT 1 FROM placements p WHERE p.session_ref = e.session_ref AND p.conversation_id = ?1))`;
 
 /** As arrays, which cost half as much as objects. */

@@ -134,7 +134,7 @@ test("the events of a large batch are looked up by their ids, not among all of t
   );
 });
 
-test("the proof of one conversation pages through its summaries in the order of an index", async () => {
+test("the proof of one conversation pages through its summaries in the order of an index, and reads no names of others", async () => {
   const { path, planOf } = await openFolded();
   const store = new SqliteStore({ path, filesDir: `${path}-files`, create: false });
   const prepare = vi.spyOn(DatabaseSync.prototype, "prepare");
@@ -147,4 +147,9 @@ test("the proof of one conversation pages through its summaries in the order of 
   expect(pages).not.toEqual([]);
   for (const sql of pages)
     expect(planOf(sql)).toMatch(/^SEARCH t USING INDEX summaries_by_conversation [^;]*$/);
+  const names = prepare.mock.calls
+    .map(([sql]) => sql)
+    .filter((sql) => /count\(\*\) AS n FROM event_ids/.test(sql));
+  expect(names).toHaveLength(1);
+  for (const sql of names) expect(planOf(sql)).not.toMatch(/\bSCAN (e|m|messages)\b/);
 });
