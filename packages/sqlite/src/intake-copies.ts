@@ -35,8 +35,9 @@ const OF_SUMMARIES: readonly BroughtTable[] = ["summary_messages", "summary_pare
 const inConversation = (column: string, table: string): string =>
   `${column} IN (SELECT ${column} FROM archive.${table} WHERE conversation_id IN ${AMONG})`;
 
-const FIND_SESSIONS = `
-  SELECT session_ref AS id FROM archive.sessions WHERE session_id IN ${AMONG} AND owner = coalesce(?, owner)`;
+const FIND_SESSIONS = `SELECT session_ref AS id FROM archive.sessions WHERE session_id IN ${AMONG}`;
+/** By the index, which begins with the owner. */
+const FIND_OWN_SESSIONS = `${FIND_SESSIONS} AND owner = ?`;
 const FIND_FAMILY =
   "SELECT conversation_id AS id FROM archive.conversations WHERE owner = ? AND session_key = ?";
 const FIND_ACTIVE = `${FIND_FAMILY} AND archived_at IS NULL`;
@@ -70,7 +71,10 @@ export class IntakeCopies {
   }
 
   takeSessions(owner: string | null, sessionIds: readonly string[]): void {
-    this.#take([], this.#find(FIND_SESSIONS, JSON.stringify([...new Set(sessionIds)]), owner));
+    const names = JSON.stringify([...new Set(sessionIds)]);
+    const found =
+      owner === null ? this.#find(FIND_SESSIONS, names) : this.#find(FIND_OWN_SESSIONS, names, owner);
+    this.#take([], found);
   }
 
   /** The conversations of a session key: only their rows. Most of them are not changed. */

@@ -48,12 +48,16 @@ const isSameRow = (table: BroughtTable, a: string, b: string): string =>
     .map((column) => `${a}.${column} = ${b}.${column}`)
     .join(" AND ");
 
-/** Tables and triggers of the file of a new intake. The triggers end with the connection. */
+/** Rows that another table has, or has not, by the key. Not `(a, b) NOT IN`: to be sure that none is null, SQLite would read all of the other table for each row. */
+const has = (table: BroughtTable, row: string, other: string): string =>
+  `EXISTS (SELECT 1 FROM ${other} h WHERE ${isSameRow(table, "h", row)})`;
+
+/** Tables and triggers of the file in which an intake begins. The triggers end with the connection. */
 export const makeNotes = (table: BroughtTable): string => {
   const [all, key] = [columnsOf(table), list(keyOf(table))];
   const note = `
     INSERT OR IGNORE INTO before_${table} (${list(all)})
-    SELECT ${list(all, "old.")} WHERE EXISTS (SELECT 1 FROM kept_${table} k WHERE ${isSameRow(table, "k", "old")});`;
+    SELECT ${list(all, "old.")} WHERE ${has(table, "old", `kept_${table}`)};`;
   return `
     CREATE TABLE kept_${table} (${declare(table, keyOf(table))}, PRIMARY KEY (${key})) WITHOUT ROWID;
     CREATE TABLE before_${table} (${declare(table, all)}, PRIMARY KEY (${key}));
@@ -64,8 +68,8 @@ export const makeNotes = (table: BroughtTable): string => {
 /** Copies rows of the attached archive into the file, each once. */
 export const keepRows = (table: BroughtTable, where: string): readonly string[] => [
   `INSERT INTO main.${table} (${list(columnsOf(table))})
-   SELECT ${list(columnsOf(table))} FROM archive.${table}
-   WHERE ${where} AND (${list(keyOf(table))}) NOT IN (${selectKeys(table, `main.kept_${table}`)})`,
+   SELECT ${list(columnsOf(table))} FROM archive.${table} AS a
+   WHERE ${where} AND NOT ${has(table, "a", `main.kept_${table}`)}`,
   `INSERT OR IGNORE INTO main.kept_${table} (${list(keyOf(table))})
    ${selectKeys(table, `archive.${table}`)} WHERE ${where}`,
 ];
@@ -74,9 +78,8 @@ export const keepRows = (table: BroughtTable, where: string): readonly string[] 
 export const dropUnchanged = (table: BroughtTable): string => `
   DROP TRIGGER temp.changed_${table};
   DROP TRIGGER temp.deleted_${table};
-  DELETE FROM main.${table}
-  WHERE (${list(keyOf(table))}) IN (${selectKeys(table, `main.kept_${table}`)})
-    AND (${list(keyOf(table))}) NOT IN (${selectKeys(table, `main.before_${table}`)});`;
+  DELETE FROM main.${table} AS m
+  WHERE ${has(table, "m", `main.kept_${table}`)} AND NOT ${has(table, "m", `main.before_${table}`)};`;
 
 /** A row that the intake changed and that has changed or vanished in the archive. */
 export const findConflict = (table: BroughtTable): string => `
@@ -94,7 +97,7 @@ export const FIND_NEW_VECTOR = `
 export const takeDeleted = (table: BroughtTable): string => `
   DELETE FROM main.${table} WHERE (${list(keyOf(table))}) IN (
     ${selectKeys(table, `intake.before_${table} b`)}
-    WHERE NOT EXISTS (SELECT 1 FROM intake.${table} i WHERE ${isSameRow(table, "i", "b")}))`;
+    WHERE NOT ${has(table, "b", `intake.${table}`)})`;
 
 /** Looked up by their keys: they are few compared with the rows of the archive. */
 export const takeChanged = (table: BroughtTable): string => {
@@ -108,5 +111,5 @@ export const takeChanged = (table: BroughtTable): string => {
 };
 
 export const takeAdded = (table: BroughtTable): string => `
-  INSERT INTO main.${table} (${list(columnsOf(table))}) SELECT ${list(columnsOf(table))} FROM intake.${table}
-  WHERE (${list(keyOf(table))}) NOT IN (${selectKeys(table, `intake.before_${table}`)})`;
+  INSERT INTO main.${table} (${list(columnsOf(table))}) SELECT ${list(columnsOf(table))} FROM intake.${table} AS i
+  WHERE NOT ${has(table, "i", `intake.before_${table}`)}`;
