@@ -46,7 +46,8 @@ export function updateLabels(known: Labels, update: LabelUpdate, now: number): L
   const removed = new Set(removeTags.map(toTag));
   const tags = new Set([...known.tags.filter((tag) => !removed.has(tag)), ...addTags.map(toTag)]);
   tags.delete("");
-  if (tags.size > MAX_TAGS)
+  // An archive of others may have more.
+  if (tags.size > Math.max(MAX_TAGS, known.tags.length))
     throw new EngineError("usage", `cannot add tags: a conversation has at most ${MAX_TAGS}`, {
       hint: "take some away first",
     });
