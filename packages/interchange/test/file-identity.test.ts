@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
-import { importTranscript, type ImportResult } from "../src/transcript/import.ts";
+import { importTranscript, type ImportOptions, type ImportResult } from "../src/transcript/import.ts";
 
 import { openTestEngine } from "@lossless/testkit/session-archive.ts";
 import { makeTemporaryDirectory } from "@lossless/testkit";
@@ -164,4 +164,32 @@ describe("the session of a file", () => {
       { numRuns: 40, seed: 7 },
     );
   });
+});
+
+test("talks that begin with the same words stay apart, and none is looked at for another", async () => {
+  const folder = makeTemporaryDirectory();
+  const engine = await openTestEngine();
+  let sessionsRead = 0;
+  const target: ImportOptions["engine"] = {
+    ...engine,
+    readSession: async (request) => {
+      sessionsRead += 1;
+      return engine.readSession(request);
+    },
+  };
+  const importAs = async (name: string, words: readonly string[]): Promise<ImportResult> => {
+    const path = join(folder, name);
+    writeFileSync(path, words.map((content) => toLine({ role: "user", content })).join(""));
+    return importTranscript({ engine: target, path });
+  };
+  for (let number = 0; number < 20; number++)
+    expect(await importAs(`talk-${number}.jsonl`, ["hello", `number ${number}`])).toMatchObject({
+      imported: 2,
+    });
+  sessionsRead = 0;
+  // All of its lines are those of another talk.
+  expect(await importAs("short.jsonl", ["hello"])).toMatchObject({ imported: 1 });
+  expect(await importAs("talk-3.jsonl", ["hello", "number 3", "and more"])).toMatchObject({ imported: 1 });
+  expect(sessionsRead).toBeLessThan(12);
+  await expectStored(engine, 42);
 });

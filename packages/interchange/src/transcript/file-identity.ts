@@ -56,13 +56,12 @@ export function hashPath(path: string): string {
   return createHash("sha256").update(resolve(path)).digest("hex").slice(0, 16);
 }
 
-/** Sessions named by lines come first: what they have, no stand-in needs to have. */
-async function listCandidates(
-  { engine, owner, format }: FileLook,
-  { eventId, firstLine }: StandIn,
-): Promise<Candidate[]> {
+/** Sessions named by lines come first: what they know, no stand-in has to. */
+async function listCandidates(look: FileLook, standIn: StandIn): Promise<Candidate[]> {
+  const { engine, owner, format } = look;
+  const { firstLine } = standIn;
   const candidates: Candidate[] = [];
-  for (const id of await engine.findSessions({ owner, eventId })) {
+  for (const id of await listSessionsWith(look, standIn)) {
     const stored = parseCursor((await engine.readSession({ sessionId: id, owner }))?.cursor ?? null);
     if (stored.kind !== "import" || stored.format !== format.name || stored.relabelledTo !== null) continue;
     const isStandIn = id.startsWith("file:") && id.endsWith(`:${firstLine.slice(0, 12)}`);
@@ -71,7 +70,23 @@ async function listCandidates(
   return candidates.sort((a, b) => Number(a.isStandIn) - Number(b.isStandIn));
 }
 
-/** The session of a file whose lines name none, if an earlier import found one. */
+/**
+ * Sessions that have the first line. Where lines never name a session, a file is known by its name: to look at every talk that begins with the
+ * same words would take longer with each of them.
+ */
+async function listSessionsWith(
+  { engine, owner, format, transcript }: FileLook,
+  { id, eventId }: StandIn,
+): Promise<readonly string[]> {
+  if (format.namesSession) return engine.findSessions({ owner, eventId });
+  const found: string[] = [];
+  for (const sessionId of new Set([id, readUuidName(transcript.path) ?? id]))
+    if ((await engine.knownEvents({ sessionId, owner, eventIds: [eventId] })).length > 0)
+      found.push(sessionId);
+  return found;
+}
+
+/** The session of a file whose lines name none, if an earlier import knows it. */
 async function findEarlier(
   look: FileLook,
   standIn: StandIn,
