@@ -186,6 +186,65 @@ describePostgres("a connection", (server) => {
     expect(await connection.all("SELECT failures FROM guards")).toEqual([{ failures: 4 }, { failures: 4 }]);
   });
 
+  test("runs again what could not have happened one after the other", async () => {
+    const connection = await open(await server.createDatabase());
+    const other = await open(connection.name);
+    let runs = 0;
+    /** Each adds a row only where there is none. */
+    const addFirst = async (own: Connection, name: string, meanwhile?: () => Promise<void>): Promise<void> =>
+      own.write(
+        async (sql) => {
+          runs += 1;
+          const known = await sql.all("SELECT name FROM guards");
+          if (runs === 1) await meanwhile?.();
+          if (known.length === 0) sql.post(statement("INSERT INTO guards VALUES ($1, 0, 0, '')", name));
+        },
+        { isSerializable: true },
+      );
+    await addFirst(connection, "a", () => addFirst(other, "b"));
+    expect(runs).toBe(3);
+    expect(connection.retries).toBe(1);
+    expect(await connection.all("SELECT name FROM guards")).toEqual([{ name: "b" }]);
+  });
+
+  test("waits for no lock, and for no login, longer than the address says", async () => {
+    const address = await server.createDatabase();
+    const holder = await open(address);
+    const limited = await open(`${address}&lock_timeout=1`);
+    await holder.write(async (sql) => sql.post(statement("INSERT INTO guards VALUES ('a', 0, 0, '')")));
+    await holder.write(async (sql) => {
+      await sql.get("SELECT 1 FROM guards FOR UPDATE");
+      const waiting = limited.write((own) => own.change("UPDATE guards SET failures = 1"));
+      await expect(waiting).rejects.toMatchObject({ code: "database_busy" });
+    });
+    const silent = createServer().listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    onTestFinished(() => void silent.close());
+    const { port } = silent.address() as AddressInfo;
+    const alone = new Connection({
+      address: `postgres://a@127.0.0.1:${port}/x?connect_timeout=1`,
+      readOnly: true,
+    });
+    onTestFinished(() => alone.close());
+    await expect(alone.all("SELECT 1")).rejects.toMatchObject({ code: "database_unreachable" });
+  });
+
+  test("uses no more connections than the address allows, and names statements only if asked to", async () => {
+    const address = await server.createDatabase();
+    const few = await open(`${address}&pool=2`);
+    const readPid = async (): Promise<number> =>
+      (await few.get<{ pid: number }>("SELECT pg_backend_pid() AS pid, pg_sleep($1)", 0.02))?.pid ?? 0;
+    const pids = await Promise.all(Array.from({ length: 8 }, readPid));
+    expect(new Set(pids).size).toBe(2);
+    const countNamed = async (parameters: string): Promise<unknown> => {
+      const connection = await open(`${address}&pool=1${parameters}`);
+      for (const n of [1, 2]) await connection.get("SELECT $1::int AS n", n);
+      return connection.get("SELECT count(*) AS n FROM pg_prepared_statements WHERE statement ~ $1", "AS n$");
+    };
+    expect(await countNamed("")).toEqual({ n: 0 });
+    expect(await countNamed("&statements=named")).toEqual({ n: 1 });
+  });
+
   test("runs again what the server has ended because it held its locks in silence", async () => {
     const connection = await open(await server.createDatabase());
     const other = await open(connection.name);
