@@ -93,8 +93,10 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
   if (request.text !== undefined) return put(request.text, null);
   const signal = request.signal ?? engine.closing.signal;
   const kept: RewriteResult[] = [];
-  const keep = async (text: NewText, spent: SpendRecord): Promise<unknown> =>
-    kept.push(await keepTrying(() => put(text, spent), signal));
+  const keep = request.dryRun
+    ? undefined
+    : async (text: NewText, spent: SpendRecord): Promise<unknown> =>
+        kept.push(await keepTrying(() => put(text, spent), signal));
   const readSources = (id: string): Promise<readonly RunItem[]> => store.readSources(id);
   const text = await writeText(engine, node, run, { ...request, keep }, readSources);
   return kept[0] ?? put(text, null);
