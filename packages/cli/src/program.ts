@@ -49,6 +49,7 @@ import { defineWatch } from "./commands/archive/watch.ts";
 import { defineWeb } from "./commands/web.ts";
 import { defineWorker } from "./commands/fold/worker.ts";
 import { commandPath, Invocation } from "./invocation.ts";
+import { addGroupExamples } from "./commands/shared.ts";
 import { readVersion } from "./own-files.ts";
 
 export const DESCRIPTION =
@@ -107,6 +108,7 @@ export function buildProgram(): Command {
     program.commandsGroup(heading);
     for (const define of commands) define(program);
   }
+  addGroupExamples(program);
   for (const command of listCommands(program)) tame(command);
   return program;
 }

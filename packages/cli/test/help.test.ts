@@ -19,9 +19,8 @@ test("each begins with a verb in the imperative", () => {
   expect(others.map((command) => `${nameOf(command)}: ${command.description()}`)).toEqual([]);
 });
 
-test("each command that does something has an example", () => {
-  const doing = commands.filter((command) => command.commands.length === 0 || command.options.length > 0);
-  expect(doing.filter((command) => !helpOf(command).includes("Example")).map(nameOf)).toEqual([]);
+test("each has an example", () => {
+  expect(commands.filter((command) => !helpOf(command).includes("Example")).map(nameOf)).toEqual([]);
 });
 
 test("the list of commands is in groups, and no line of help is wider than asked for", () => {

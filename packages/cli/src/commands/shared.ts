@@ -62,11 +62,21 @@ export async function readTimeOption(
   return parseTime(typed, { now: Date.now(), timezone: await invocation.timezone(), option });
 }
 
+type Examples = readonly (readonly [line: string, says: string])[];
+
+const examplesOf = new WeakMap<Command, Examples>();
+
+/** Groups of commands show the first example of each of theirs. */
+export function addGroupExamples(program: Command): void {
+  for (const group of program.commands) {
+    const examples = group.commands.flatMap((command) => examplesOf.get(command)?.slice(0, 1) ?? []);
+    if (examples.length > 0 && !examplesOf.has(group)) addExamples(group, examples);
+  }
+}
+
 /** Examples at the end of a command's help, each with what it does. */
-export function addExamples(
-  command: Command,
-  examples: readonly (readonly [line: string, says: string])[],
-): void {
+export function addExamples(command: Command, examples: Examples): void {
+  examplesOf.set(command, examples);
   const width = Math.max(...examples.map(([line]) => line.length));
   const lines = examples.map(([line, says]) => `  ${line.padEnd(width)}  ${says}`);
   command.addHelpText("after", `\nExamples:\n${lines.join("\n")}\n`);
