@@ -252,7 +252,7 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     const { page } = watched;
     await go(page, "#/health");
     await page.getByRole("button", { name: "Check everything" }).click();
-    await page.locator(".verdict.good", { hasText: "Whole and unaltered." }).waitFor();
+    await page.locator(".verdict.good", { hasText: "Complete and unaltered." }).waitFor();
     await page.locator(".finding pre", { hasText: "lcm backup" }).waitFor();
     expect(await page.locator("button.action").count()).toBe(0);
   });

@@ -144,10 +144,10 @@ class ContextView implements View {
   /** Budget and item are in the address, without a step of their own in the history. */
   #remember(): void {
     if (!location.hash.startsWith(`#/context/${this.#id}`)) return;
-    const item = keyOf(this.#context?.items[this.#selected]);
+    const item = this.#context?.items[this.#selected]?.ids[0];
     const query = new URLSearchParams({
       budget: String(this.#context?.budgetTokens ?? START_BUDGET),
-      ...(item === null ? {} : { item }),
+      ...(item === undefined ? {} : { item }),
     });
     history.replaceState(history.state, "", `#/context/${this.#id}?${query}`);
   }
@@ -155,7 +155,7 @@ class ContextView implements View {
   #openWanted(items: readonly ExplainedItem[]): void {
     const wanted = this.#wanted;
     this.#wanted = null;
-    const index = wanted === null ? -1 : items.findIndex((item) => keyOf(item) === wanted);
+    const index = wanted === null ? -1 : items.findIndex(({ ids }) => ids[0] === wanted);
     if (index >= 0) this.#select(index);
   }
 
