@@ -1,6 +1,6 @@
 /**
- * What an address says about a server: where it is and who asks, in the words of libpq, and how this program is to behave towards it. A
- * parameter that nobody knows is refused: a misspelt `sslmode` must not end in a connection without TLS.
+ * Parses the address of a server: its location and login, in libpq's terms, and how this program uses it. An unknown parameter is refused: a
+ * misspelt `sslmode` must not end in a connection without TLS.
  */
 import { existsSync } from "node:fs";
 import { isAbsolute } from "node:path";
@@ -9,21 +9,21 @@ import { EngineError } from "@lossless/core/adapter";
 export interface ServerAddress {
   /** For the driver. */
   readonly connectionString: string;
-  /** For people and messages: without the password. */
+  /** For display: without the password. */
   readonly name: string;
   readonly maxConnections: number;
   readonly connectTimeoutMs: number;
   readonly lockTimeoutMs: number;
   readonly statementTimeoutMs: number;
-  /** A statement is prepared once for each connection. Off: PgBouncer before 1.21 gives a connection to others between transactions. */
+  /** A statement is prepared once per connection. Off: PgBouncer before 1.21 gives a connection to others between transactions. */
   readonly isNamed: boolean;
-  /** Into how many parts the large tables are divided when they are made; 0: they are not. */
+  /** The number of partitions of the large tables when they are created; 0: none. */
   readonly partitions: number;
   /** The folder of large payloads, which every machine must see; null: they are in the database. */
   readonly filesDir: string | null;
 }
 
-/** Ours, with the value where the address gives none. Times are in seconds, as libpq has them; 0 is without end. */
+/** Our own parameters, with their defaults. Times are in seconds, as in libpq; 0 means no limit. */
 const OWN = {
   pool: 10,
   connect_timeout: 10,
@@ -32,22 +32,21 @@ const OWN = {
   partitions: 0,
 } as const;
 const OWN_NAMES = Object.keys(OWN) as readonly (keyof typeof OWN)[];
-/** Planning a statement takes longer with each. */
+/** Planning a statement takes longer with each partition. */
 const MAX_PARTITIONS = 256;
 const STATEMENTS = "statements";
 const FILES = "files";
-/** The driver reads them when it connects, and a missing one would look like a missing server. */
+/** The driver reads them when it connects, and a missing file would look like a missing server. */
 const CERTIFICATES = ["sslcert", "sslkey", "sslrootcert"];
 const DRIVERS = ["host", "port", "user", "password", "sslmode", ...CERTIFICATES, "application_name"];
-/** The driver proves the server's certificate for all of them, and warns that a later one will not. */
+/** The driver verifies the server's certificate for all of them, and warns that a later version will not. */
 const PROVEN = ["prefer", "require", "verify-ca", "verify-full"];
 const SSL_MODES = ["disable", ...PROVEN, "no-verify"];
 
 /**
- * Reads an address.
+ * Parses an address.
  *
- * @example
- * parseServerAddress("postgres://lcm@db.example/archive?sslmode=verify-full&pool=4").maxConnections; // 4
+ * @example parseServerAddress("postgres://lcm@db.example/archive?sslmode=verify-full&pool=4").maxConnections; // 4
  */
 export function parseServerAddress(address: string): ServerAddress {
   const url = parseUrl(address);
@@ -97,14 +96,14 @@ export function parseServerAddress(address: string): ServerAddress {
 
 function parseUrl(address: string): URL {
   try {
-    // libpq has addresses with a user and no host; a URL has none.
+    // libpq allows addresses with a user and no host; a URL does not.
     const url = new URL(address.replace("@/", "@localhost/"));
-    // What follows a # is most likely the rest of a password.
+    // Text after a # is most likely the rest of a password.
     if (url.hash === "") return url;
   } catch {
     // Refused below.
   }
-  // Not the address itself: it may hold a password.
+  // Not the address itself: it may contain a password.
   return refuse(
     "of the server",
     "it is not a URL",

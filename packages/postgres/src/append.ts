@@ -1,10 +1,10 @@
-/** Storing events. What is long is done before the lock is taken, for those that look new; the rules are in `archive/append.ts`. */
+/** Storing events. Long work on events that look new is done before the lock is taken; the rules are in `archive/append.ts`. */
 import { planAppend, planFindNew } from "@lossless/core/adapter";
 import type { AppendBatch, AppendEvent, AppendResult, PreparedMessage } from "@lossless/core/ports";
 import { readPlan, writePlan } from "./plans.ts";
 import type { StoreContext } from "./store-context.ts";
 
-/** A turn is nearly always new: to look first would cost a round trip, more than to do its work in vain now and then. */
+/** A turn is nearly always new: checking first costs a round trip, more than the occasional wasted prepare. */
 const FEW_EVENTS = 16;
 
 export async function append(context: StoreContext, batch: AppendBatch): Promise<AppendResult> {
@@ -20,11 +20,11 @@ export async function append(context: StoreContext, batch: AppendBatch): Promise
     const events = batch.events.map((event) => ({ event, prepared: prepared.get(event) ?? null }));
     return planAppend({ ...batch, events, derive: context.derive });
   });
-  // The index hears of it by a pending row: nothing can be wrong with that but what is wrong with the whole.
+  // The index is notified by a pending row: that cannot fail unless the whole transaction does.
   return { ...result, indexProblem: null };
 }
 
-/** The events whose work is to be done now: those that look new, and those whose work is done. */
+/** The events to prepare now: those that look new, and those already prepared. */
 async function findNew(context: StoreContext, batch: AppendBatch): Promise<readonly AppendEvent[]> {
   const events = batch.events.filter((event) => !event.isPrepared);
   if (events.length <= FEW_EVENTS) return batch.events;

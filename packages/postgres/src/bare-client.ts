@@ -1,4 +1,4 @@
-/** The driver with nothing around it: what benchmarks compare the store with. */
+/** The bare driver: the baseline of the benchmarks. */
 import type { Values } from "@lossless/core/ports";
 import pg from "pg";
 
@@ -13,7 +13,7 @@ export class BareClient {
     await this.#client.connect();
   }
 
-  /** Sends at once; what is sent before an answer came travels together. */
+  /** Sends at once; statements sent before an answer arrives are pipelined. */
   send(text: string, values: readonly unknown[] = []): Promise<{ rows: Values[] }> {
     return values.length === 0
       ? this.#client.query<Values>(text)

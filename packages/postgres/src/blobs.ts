@@ -1,6 +1,6 @@
 /**
- * Large payloads: in the database, in pieces, or in a folder that every machine sees. In the database they come and go with the rows that name
- * them; in a folder they are there before and gone after, so that a crash leaves at most one that nobody names.
+ * Large payloads: in the database, in pieces, or in a folder that every machine sees. In the database they are written and removed with the rows
+ * that name them; in a folder they are written before and removed after, so that a crash leaves at most an orphan.
  */
 import { BlobFolder } from "@lossless/core/adapter";
 import type { Sql, WriteSql } from "./connection.ts";
@@ -10,14 +10,14 @@ export interface Files {
   put(sql: WriteSql, name: string, content: Uint8Array): void;
   /** Null when there is none. */
   read(sql: Sql, name: string): Promise<Uint8Array | null>;
-  /** Gives what was cut out of some messages, by its name: one round trip, before anybody knows the names. */
+  /** Reads the payloads cut out of some messages, by name: one round trip, before their names are known. */
   readCut(sql: Sql, messageIds: readonly number[]): Promise<(name: string) => Uint8Array | null>;
-  /** Removes what no row names any more, when the transaction has been committed or with it. */
+  /** Removes a payload that no row names any more, with the transaction or after its commit. */
   remove(sql: WriteSql, name: string): void;
   list(sql: Sql): Promise<string[]>;
 }
 
-/** Small enough to be one value on its way and on a page, large enough that most payloads are one piece. */
+/** Small enough to be one value on the wire and on a page, large enough that most payloads are one piece. */
 const PIECE_BYTES = 1_048_576;
 
 const CUT = `

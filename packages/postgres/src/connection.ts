@@ -1,10 +1,10 @@
 /**
  * The connections to one server: statements, transactions with retries, and the server's errors turned into ours. Statements that are sent
- * before an answer is waited for travel together, in one round trip.
+ * before awaiting an answer are pipelined in one round trip.
  *
- * Invariants: every write happens inside `write`, behind a lock or as if alone, and reads the version of the schema in the same transaction, so that no
- * program writes to a schema that it does not know. A read of several statements happens inside `read`, on one state of the archive. A
- * transaction whose COMMIT was answered with anything else than COMMIT has failed.
+ * Invariants: every write happens inside `write`, under a lock or serializable, and reads the version of the schema in the same transaction, so
+ * that no program writes to a schema that it does not know. A read of several statements happens inside `read`, on one snapshot of the archive.
+ * A transaction whose COMMIT was answered with anything other than COMMIT has failed.
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,47 +23,50 @@ export interface Statement {
   readonly values: readonly SqlValue[];
 }
 
-/** Where statements go: to any connection, or to the one of a transaction. */
+/** Where statements are sent: to any connection, or to that of a transaction. */
 export interface Sql {
   all<T>(text: string, ...values: SqlValue[]): Promise<T[]>;
   get<T>(text: string, ...values: SqlValue[]): Promise<T | undefined>;
-  /** Several statements in one round trip, in order; the rows of each. */
+  /** Several statements in one round trip, in order; returns the rows of each. */
   ask<T>(statements: readonly Statement[]): Promise<T[][]>;
-  /** Reads on one state of the archive. Inside a transaction, that transaction. `work` may run again after a lost connection. */
+  /** Reads on one snapshot of the archive. Inside a transaction, uses that transaction. `work` may run again after a lost connection. */
   read<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
-  /** One transaction; all or nothing. Inside one that writes, that transaction. `work` runs again when the server asks for it. */
+  /** One transaction; all or nothing. Inside a writing one, uses that transaction. `work` runs again when the server requires it. */
   write<T>(work: (sql: WriteSql) => Promise<T>, options?: WriteOptions): Promise<T>;
 }
 
 /** A transaction that writes. */
 export interface WriteSql extends Sql {
-  /** Runs a statement and says how many rows it changed. */
+  /** Runs a statement and returns how many rows it changed. */
   change(text: string, ...values: SqlValue[]): Promise<number>;
-  /** Sends statements that nobody waits for; one without values may be several commands. They travel with what comes next, and if one fails, so does the transaction. */
+  /**
+   * Sends statements without awaiting them; one without values may be several commands. They are pipelined with the next statement, and if one
+   * fails, so does the transaction.
+   */
   post(...statements: readonly Statement[]): void;
   /** Runs last, before the COMMIT. */
   beforeCommit(work: () => Promise<void>): void;
-  /** Runs when the transaction has been committed; never, if it fails. */
+  /** Runs after the transaction has been committed; never if it fails. */
   afterCommit(work: () => void): void;
 }
 
 export interface WriteOptions {
-  /** What `work` did is recognised when it runs again: it may, after a COMMIT without an answer and after a key that was taken meanwhile. */
+  /** `work` recognises its own effects when it runs again: it may, after an unanswered COMMIT or a key that was taken meanwhile. */
   readonly isRepeatable?: boolean;
-  /** What `work` reads is behind no lock: the server sees to it that the outcome is as if it had run alone. */
+  /** `work` reads without a lock: the server guarantees the same outcome as if it had run alone. */
   readonly isSerializable?: boolean;
-  /** Between its statements `work` reads from elsewhere, which may take longer than a transaction is given otherwise. */
+  /** Between its statements `work` reads from elsewhere, which may exceed the usual limit of a transaction. */
   readonly isPatient?: boolean;
-  /** Whether this failure of `work`, too, is a reason to run it again. */
+  /** Whether this failure of `work` is also a reason to run it again. */
   readonly isConflict?: (error: unknown) => boolean;
 }
 
 export interface ConnectionOptions {
   readonly address: string;
   readonly readOnly: boolean;
-  /** How long a call keeps trying while it loses against others, or has lost the server. */
+  /** How long a call retries after conflicts, or a lost server. */
   readonly busyLimitMs?: number | undefined;
-  /** How long connections that nobody uses are kept; one is kept for good. */
+  /** How long unused connections are kept; one is kept permanently. */
   readonly idleLimitMs?: number | undefined;
 }
 
@@ -71,36 +74,43 @@ export interface ConnectionOptions {
 export const statement = (text: string, ...values: SqlValue[]): Statement => ({ text, values });
 
 const DEFAULT_BUSY_LIMIT_MS = 60_000;
-/** A server that restarts is back sooner; one that is gone must not keep a chat waiting. A caller who waits less for locks waits less for a server, too. */
+/**
+ * A restarting server is back sooner; a missing one must not block a chat. A caller with a shorter lock timeout also waits less for a server.
+ */
 const RECONNECT_LIMIT_MS = 10_000;
-/** So long a caller who is in a hurry waits for a connection. */
+/** The minimum time that a caller in a hurry waits for a connection. */
 const SHORTEST_CONNECT_MS = 2_000;
-/** After so long without an answer the server is asked by another connection whether it is there. */
+/** After this time without an answer another connection probes the server. */
 const SILENCE_MS = { min: 1_000, max: 5_000 } as const;
 const LONGEST_PAUSE_MS = 500;
 const DEFAULT_IDLE_LIMIT_MS = 10_000;
-/** A chat pauses for minutes, and a login costs more round trips than a turn. Asked so often, a network forgets no connection, and a dead one is noticed. */
+/**
+ * A chat pauses for minutes, and a login costs more round trips than a turn. With keepalives this frequent, a network drops no connection, and a
+ * dead one is noticed.
+ */
 const KEPT_CONNECTIONS = 1;
 const KEEP_ALIVE_MS = 30_000;
 const READ_VERSION = "SELECT version FROM archive_schema";
-/** Since when the server has lost nothing: it starts anew, or recovers from a crash of one of its processes, which empties its statistics, too. */
+/**
+ * Since when the server has lost nothing: it was started, or recovered from a crash of one of its processes, which also resets its statistics.
+ */
 const SINCE =
   "concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()))";
-/** With what names the transaction, as long as the server loses nothing. */
+/** With the identity of the transaction, valid as long as the server loses nothing. */
 const READ_IDENTITY = `SELECT version, pg_current_xact_id()::text AS xid, ${SINCE} AS since FROM archive_schema`;
-/** A server that has lost transactions may not have come to the number of this one yet, or have given it to another. */
+/** A server that has lost transactions may not have reached this transaction's number yet, or have given it to another. */
 const READ_FATE = `SELECT CASE WHEN ${SINCE} = $2 THEN pg_xact_status($1::xid8) END AS status, ${SINCE} AS since`;
-/** While the server has not noticed yet that its client is gone, or is about to commit. */
+/** Until the server notices that its client is gone, or commits. */
 const FATE_PAUSE_MS = 50;
-/** A COMMIT that the network has lost never arrives, and the server may wait for it for hours. Whichever comes first, the fate is settled then. */
+/** A COMMIT lost in the network never arrives, and the server may wait for it for hours. Whichever comes first, the outcome is decided then. */
 const END_WAITING =
   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = $1::xid8::xid AND state = 'idle in transaction'";
 /**
- * So long a transaction may hold its locks without a word. A machine that was suspended, or has lost the network, would hold them for hours; whoever
- * waits for a lock meanwhile waits longer than this.
+ * How long a transaction may be idle while holding locks. A suspended machine, or one without network, would hold them for hours; callers that
+ * wait for a lock wait longer than this.
  */
 const IDLE_LIMIT_MS = 30_000;
-/** Statements here take milliseconds; the server, which takes a table in many parts for much work, would compile them for a second first. */
+/** Statements here take milliseconds; the planner expects much work on a partitioned table and would first spend a second on JIT compilation. */
 const NO_COMPILING = "SET LOCAL jit = off";
 
 export class Connection implements Sql {
@@ -111,16 +121,16 @@ export class Connection implements Sql {
   readonly #pool: pg.Pool;
   readonly #turns: Turns;
   readonly #silence: Silence;
-  /** The newest schema that this program knows; null while the database has not proven to be an archive. */
+  /** The newest schema that this program knows; null until the database has proven to be an archive. */
   #newestSchema: number | null = null;
   #isOpen = true;
-  /** Set once a connection was made: from then on a lost server is waited for. */
+  /** Set after the first connection: from then on the program waits for a lost server. */
   #wasReached = false;
   readonly #names = new Map<string, string>();
-  /** Round trips that somebody waited for, for tests. */
+  /** Awaited round trips, for tests. */
   trips = 0;
   statements = 0;
-  /** Transactions that were begun again. */
+  /** Transactions that were restarted. */
   retries = 0;
 
   constructor({ address, readOnly, busyLimitMs, idleLimitMs }: ConnectionOptions) {
@@ -139,14 +149,14 @@ export class Connection implements Sql {
       idleTimeoutMillis: idleLimitMs ?? DEFAULT_IDLE_LIMIT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-      // A kept connection must not keep a program that forgets to close it.
+      // A kept connection must not keep a program alive that does not close it.
       allowExitOnIdle: true,
       types: SQL_TYPES,
       Client: ClosingClient,
       pipeline: true,
       fallback_application_name: "lossless-claw",
     });
-    // A connection that dies while nobody uses it leaves the pool; whoever uses one hears of it by an answer.
+    // A connection that dies while idle leaves the pool; a user of one gets the error with its answer.
     this.#pool.on("error", () => undefined);
   }
 
@@ -160,7 +170,7 @@ export class Connection implements Sql {
     return row;
   }
 
-  /** One statement sees one state by itself; several need a transaction for that. A mere command may refuse to run in one. */
+  /** One statement has a consistent snapshot by itself; several need a transaction for that. A command may not be allowed in one. */
   ask<T>(statements: readonly Statement[]): Promise<T[][]> {
     const [only] = statements;
     if (statements.length === 1 && only && only.values.length > 0) return this.#askOne<T>(only);
@@ -173,7 +183,7 @@ export class Connection implements Sql {
     );
   }
 
-  /** A transaction, because that limits its time; begin and end travel with it, so that it takes no more round trips. */
+  /** A transaction, because that limits its time; begin and end are pipelined with it, so that it takes no more round trips. */
   #askOne<T>(one: Statement): Promise<T[][]> {
     return this.#attempt("read", { isRepeatable: true }, () =>
       this.#withClient(async (client) => {
@@ -205,7 +215,7 @@ export class Connection implements Sql {
     return this.#attempt("write", { isOnce: true }, () => this.#writeOnce(work, { isPatient: true }));
   }
 
-  /** From now on, a schema newer than this one is an error: another program may upgrade the database while this one has it open. */
+  /** From now on, a newer schema is an error: another program may upgrade the database while this one has it open. */
   refuseNewerThan(version: number): void {
     this.#newestSchema = version;
   }
@@ -256,7 +266,7 @@ export class Connection implements Sql {
     if (this.readOnly)
       throw new EngineError(
         "database_unreadable",
-        `cannot write the database ${this.name}: it was opened to be read`,
+        `cannot write the database ${this.name}: it was opened read-only`,
       );
     const { lockTimeoutMs, statementTimeoutMs } = this.#address;
     const isolation = isSerializable ? "SERIALIZABLE" : "READ COMMITTED";
@@ -285,7 +295,7 @@ export class Connection implements Sql {
     return result;
   }
 
-  /** Asks what became of a transaction whose COMMIT was not answered. Throws unless it was kept. */
+  /** Checks the outcome of a transaction whose COMMIT was not answered. Throws unless it was committed. */
   async #checkFate({ identity }: Transaction, failure: unknown): Promise<void> {
     if (!(failure instanceof UnansweredCommit) || identity === null) throw failure;
     const { status, since } = await this.#attempt("write", { isRepeatable: true }, () =>
@@ -319,20 +329,20 @@ export class Connection implements Sql {
       this.#wasReached = true;
       return await work(client);
     } finally {
-      // Nobody waits for what was sent last but the next user of the connection.
+      // Nobody awaits what was sent last except the next user of the connection.
       if (client === null) release();
       else void client.release().finally(release);
     }
   }
 
-  /** 0 is without end, as libpq has it. */
+  /** 0 means no limit, as in libpq. */
   get #connectTimeoutMs(): number {
     const asked = this.#address.connectTimeoutMs;
     const most = Math.max(SHORTEST_CONNECT_MS, this.#busyLimitMs);
     return asked === 0 ? asked : Math.min(asked, most);
   }
 
-  /** Whether the server answers at all. */
+  /** Whether the server responds at all. */
   async #probe(): Promise<boolean> {
     const client = new ClosingClient({
       connectionString: this.#address.connectionString,
@@ -340,7 +350,7 @@ export class Connection implements Sql {
     });
     return new Promise((resolve) => {
       client.connect((error) => {
-        // A server that refuses is there.
+        // A server that refuses is running.
         resolve(error === null || error === undefined || !isLost(error));
         if (!error) void client.end();
       });
@@ -351,7 +361,7 @@ export class Connection implements Sql {
     try {
       return await this.#pool.connect();
     } catch (error) {
-      // Neither the network nor the server: the driver itself does not go on, for want of a password, or because of a certificate.
+      // Neither the network nor the server: the driver itself gives up, because of a missing password or a certificate.
       if (isLost(error) || error instanceof pg.DatabaseError || !(error instanceof Error)) throw error;
       throw new EngineError(
         "database_unreadable",
@@ -364,7 +374,7 @@ export class Connection implements Sql {
     }
   }
 
-  /** Repeats `work` while it loses against others or has lost the server; any other failure is translated and thrown. */
+  /** Retries `work` after conflicts or a lost server; any other failure is translated and thrown. */
   async #attempt<T>(
     verb: string,
     { isOnce = false, isRepeatable = false, isConflict }: WriteOptions & { isOnce?: boolean },
@@ -393,7 +403,7 @@ export class Connection implements Sql {
     return isLost(error) ? Math.min(RECONNECT_LIMIT_MS, this.#busyLimitMs) : this.#busyLimitMs;
   }
 
-  /** The error in our words; a statement that fails because another program has upgraded the schema says that. */
+  /** The error in our wording; a statement that fails because another program has upgraded the schema says that. */
   async explain(error: unknown, verb: string): Promise<unknown> {
     if (/^42[P7]/.test(codeOf(error)) && this.#isOpen && this.#newestSchema !== null) {
       try {
@@ -408,15 +418,16 @@ export class Connection implements Sql {
 }
 
 /**
- * Closes a connection that is not made: the driver leaves one open whose login it gives up itself, and the program would not end. It also reads
- * the file of passwords itself: the driver warns that it will not for ever.
+ * Closes a connection that could not be established: the driver leaves it open when it aborts a login itself, and the program would not end.
+ * Also reads the password file itself: the driver warns that it will stop doing so.
  */
 class ClosingClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config);
     const login = this as { password?: string | null | ((login: Login) => string | undefined) };
     if (!login.password) login.password = findPassword;
-    // Between the pool, which hands a connection out, and its user, who listens a moment later, nobody would hear an error, and it would end the process.
+    // Between the pool, which hands out a connection, and its user, who attaches a listener a moment later, nobody would handle an error, and it
+    // would end the process.
     this.on("error", () => undefined);
   }
 
@@ -431,7 +442,7 @@ class ClosingClient extends pg.Client {
   }
 }
 
-/** As many at a time as there are connections: to wait for one is not to wait for the server. */
+/** As many at a time as there are connections: waiting for a connection is not waiting for the server. */
 class Turns {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -455,8 +466,8 @@ class Turns {
 }
 
 /**
- * Notices a server that says nothing: a network that loses every packet closes no connection, and whoever waits would wait for a quarter of an hour. A
- * statement that merely takes long is left alone, because the server answers others meanwhile.
+ * Detects a silent server: a network that loses every packet closes no connection, and callers would wait for a quarter of an hour. A slow
+ * statement is left alone, because the server answers others meanwhile.
  */
 class Silence {
   readonly #afterMs: number;
@@ -468,14 +479,14 @@ class Silence {
     this.#ask = ask;
   }
 
-  /** Calls `end` when the server is not there any more. Returns what ends the watch. */
+  /** Calls `end` when the server is gone. Returns a function that ends the watch. */
   watch(end: () => void): () => void {
     let timer: NodeJS.Timeout | null = null;
     const wait = (): void => {
       timer = setTimeout(() => void check(), this.#afterMs).unref();
     };
     const check = async (): Promise<void> => {
-      // One question for all connections that wait.
+      // One probe for all waiting connections.
       this.#asking ??= this.#ask().finally(() => (this.#asking = null));
       const isThere = await this.#asking;
       if (timer === null) return;
@@ -502,7 +513,7 @@ interface ClientParts {
   readonly silence: Silence;
 }
 
-/** One connection in the hands of one user. Counts round trips: what is sent while an answer is awaited belongs to the same one. */
+/** One connection with one user. Counts round trips: statements sent while an answer is awaited belong to the same one. */
 class Client {
   readonly #client: pg.PoolClient;
   readonly #counter: { trips: number; statements: number };
@@ -521,7 +532,7 @@ class Client {
     this.#counter = counter;
     this.#names = names;
     this.#silence = silence;
-    // The pool does not listen while a connection is in use; unheard, an error would end the process.
+    // The pool does not listen while a connection is in use; an unhandled error would end the process.
     client.on("error", this.#onError);
   }
 
@@ -535,7 +546,7 @@ class Client {
     return this.#send({ text });
   }
 
-  /** A command whose answer nobody waits for. */
+  /** A command whose answer is not awaited. */
   tell(text: string): void {
     this.#counter.trips -= this.#open === 0 ? 1 : 0;
     this.command(text).catch(() => this.markBroken());
@@ -566,7 +577,7 @@ class Client {
     return { name };
   }
 
-  /** Back to the pool when everything is answered; a connection in doubt is closed. */
+  /** Returns to the pool when everything is answered; a connection in doubt is closed. */
   async release(): Promise<void> {
     await this.#last;
     this.#client.off("error", this.#onError);
@@ -578,7 +589,7 @@ class Client {
   }
 }
 
-/** Ends a connection without a word to the other side; everything that waits for an answer fails as lost. */
+/** Closes a connection without notifying the server; everything that waits for an answer fails as lost. */
 function cutLine(client: pg.PoolClient): void {
   const { connection } = client as unknown as { readonly connection: { readonly stream: Duplex } };
   connection.stream.destroy();
@@ -587,7 +598,7 @@ function cutLine(client: pg.PoolClient): void {
 /** The server may or may not have committed. */
 class UnansweredCommit extends Error {}
 
-/** What names a transaction on the server. */
+/** The identity of a transaction on the server. */
 interface Identity {
   readonly xid: string;
   readonly since: string;
@@ -602,15 +613,15 @@ class Transaction implements WriteSql {
   readonly #client: Client;
   readonly #begin: string;
   readonly #checkVersion: ((version: number) => void) | null;
-  /** Answers that nobody has waited for yet. */
+  /** Answers not awaited yet. */
   #posted: Promise<unknown>[] = [];
   #version: Promise<void> = Promise.resolve();
   #isBegun = false;
-  /** What made the transaction fail: the server answers everything behind it with a mere refusal. */
+  /** Why the transaction failed: the server answers everything after it with a mere refusal. */
   #failure: unknown = null;
   readonly #last: (() => Promise<void>)[] = [];
   readonly follow: (() => void)[] = [];
-  /** Null until the server has said it. */
+  /** Null until the server has reported it. */
   identity: Identity | null = null;
 
   constructor(client: Client, begin: string, checkVersion: ((version: number) => void) | null) {
@@ -623,7 +634,7 @@ class Transaction implements WriteSql {
     try {
       return await work(this);
     } catch (error) {
-      // Whatever the work made of it: who lost against another transaction may try again.
+      // Whatever `work` threw instead: a transaction that lost against another may be retried.
       const cause = isDefeat(this.#failure) ? this.#failure : this.#causeOf(error);
       if (this.#isBegun) this.#client.tell("ROLLBACK");
       throw cause;
@@ -668,7 +679,7 @@ class Transaction implements WriteSql {
     this.follow.push(work);
   }
 
-  /** All that was posted and the COMMIT travel together. */
+  /** Everything posted and the COMMIT are pipelined. */
   async commit(): Promise<void> {
     await this.run(async () => {
       for (const work of this.#last) await work();
@@ -686,7 +697,7 @@ class Transaction implements WriteSql {
     }
   }
 
-  /** Ends a transaction that has only read. */
+  /** Ends a read-only transaction. */
   close(): void {
     if (this.#isBegun) this.#client.tell("COMMIT");
   }
@@ -696,7 +707,7 @@ class Transaction implements WriteSql {
     return answer as Answer;
   }
 
-  /** BEGIN and the version of the schema travel with the first statement. */
+  /** BEGIN and the version of the schema are pipelined with the first statement. */
   #send(one: Statement): Promise<Answer> {
     if (!this.#isBegun) {
       this.#isBegun = true;
@@ -724,7 +735,7 @@ class Transaction implements WriteSql {
     if (this.#failure === null || isAborted(this.#failure)) this.#failure = error;
   };
 
-  /** What was posted before is answered before. The first failure is thrown when all have been answered. */
+  /** Statements posted before are answered before. Throws the first failure once all have been answered. */
   async #settle(answers: readonly Promise<Answer>[]): Promise<Answer[]> {
     const posted = this.#posted;
     this.#posted = [];
@@ -745,7 +756,7 @@ const codeOf = (error: unknown): string => {
   return error instanceof UnansweredCommit ? codeOf(error.cause) : "";
 };
 
-/** The transaction had failed before. */
+/** The transaction had already failed. */
 const isAborted = (error: unknown): boolean => codeOf(error) === "25P02";
 /** Lost against another transaction: a serialisation failure, or a deadlock. */
 const isDefeat = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error));
@@ -756,7 +767,7 @@ const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT)/;
 const LOST_MESSAGES =
   /Connection terminated|not queryable|timeout expired|timeout exceeded|Connection ended/i;
 
-/** The server is gone, or not there yet. */
+/** The server is gone, or not running yet. */
 function isLost(error: unknown): boolean {
   if (error instanceof UnansweredCommit) return true;
   if (!(error instanceof Error) || error instanceof EngineError) return false;
@@ -772,13 +783,13 @@ interface Reason {
   readonly step?: NextStep;
 }
 
-/** By the beginning of the SQLSTATE, behind which the text may say more; the longer ones first. */
+/** By the prefix of the SQLSTATE, with "row-level security" if the message has it; the longer ones first. */
 const REASONS: readonly (readonly [state: string, reason: Reason])[] = [
   [
     "55P03",
     {
       code: "database_busy",
-      why: "another program is holding what it needs",
+      why: "another program holds a lock that it needs",
       hint: "retry when the other program has finished",
     },
   ],
@@ -848,7 +859,7 @@ const REASONS: readonly (readonly [state: string, reason: Reason])[] = [
   ["XX00", { code: "database_corrupt", why: "the server reports damaged data" }],
 ];
 
-/** The server's errors in our words. Anything that is not the server's passes through unchanged. */
+/** Translates the server's errors. Anything else passes through unchanged. */
 function translate(error: unknown, verb: string, name: string): unknown {
   if (error instanceof EngineError || !(error instanceof Error)) return error;
   if (isLost(error)) {

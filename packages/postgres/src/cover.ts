@@ -1,7 +1,6 @@
 /**
- * Reading the cover. Choosing a context reads it from the newest end and folding from the oldest, each only as far as it needs. All that a
- * context wants to know of a cover takes one round trip: the server walks in pages until the limits are passed, and what it read too much is
- * cut off here.
+ * Reading the cover. Choosing a context reads it from the newest end and folding from the oldest, each only as far as it needs. Everything that
+ * a context needs of a cover takes one round trip: the server walks in pages until the limits are passed, and the excess is cut off here.
  */
 import {
   countHeld,
@@ -34,12 +33,12 @@ import type { CoverHead, CoverTail, Row } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 
-/** How far the server walks before it looks at the limits. */
+/** How far the server walks before it checks the limits. */
 const WALK_ITEMS = 64;
-/** Items that folding reads at once: a step needs some hundred. */
+/** Items that folding reads at once: a step needs a few hundred. */
 const PAGE_ITEMS = 1_000;
 
-/** The tool calls of a message and the answers in it come along as JSON. Their order among themselves tells nothing. */
+/** The tool calls of a message and the results in it are included as JSON. Their order does not matter. */
 const toolsOf = (message: string): string => `
   CASE WHEN ${message}.role <> 'system' THEN (
     SELECT json_agg(json_build_array(p.type, p.tool_call_id))::text FROM message_parts p
@@ -47,7 +46,7 @@ const toolsOf = (message: string): string => `
 const ITEM_COLUMNS = `
   i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden, m.role,
   coalesce(m.created_at, s.latest_at) AS created_at, ${toolsOf("m")} AS tools`;
-/** A cover has messages of its own conversation. Saying so tells a server with partitions in which of them they are. */
+/** A cover has messages of its own conversation. Stating that lets a server with partitions choose the right one. */
 const ITEM_JOINS = `
   LEFT JOIN messages m ON m.message_id = i.message_id AND m.conversation_id = i.conversation_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
 const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
@@ -57,7 +56,7 @@ const FLOOR = `
   SELECT coalesce(max(position), 0) AS position FROM boundaries
   WHERE conversation_id = $1 AND undone_at IS NULL AND reason = 'new' AND retain_depth >= 0`;
 /**
- * The place down to which the newest items are wanted: page by page, until those before it have passed both limits ($2 tokens, $3 messages).
+ * The position down to which the newest items are needed: page by page, until those before it have passed both limits ($2 tokens, $3 messages).
  */
 const LOWEST = `
   WITH RECURSIVE lowest AS (SELECT position FROM (${FLOOR}) f),
@@ -82,14 +81,14 @@ const NEWEST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
   WHERE i.conversation_id = $1 AND i.hidden = 0 AND (i.start_pos, i.seq) >= (SELECT start_pos, seq FROM low)
   ORDER BY i.start_pos DESC, i.seq DESC`;
-/** Where a boundary hides some of them, all are wanted: who is hidden is not decided here. */
+/** If a boundary hides some of them, all are returned: hiding is not decided here. */
 const SUMMARIES_BEFORE = `
   ${LOWEST}
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
   WHERE i.conversation_id = $1 AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < (SELECT start_pos FROM low)
   ORDER BY i.start_pos DESC
   LIMIT (SELECT CASE WHEN position > 0 THEN NULL ELSE ${MAX_SUMMARIES_BEFORE} END FROM lowest)`;
-/** Several formats hand tool results over under the user's role; those are no words of a person. */
+/** Several formats store tool results under the user's role; those are not words of a person. */
 const USER_BEFORE = `
   ${LOWEST}
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
@@ -103,7 +102,7 @@ const CONVERSATION = `
 const BOUNDARIES = `
   SELECT conversation_id, position, retain_depth FROM boundaries
   WHERE conversation_id = ANY($1::bigint[]) AND undone_at IS NULL AND reason = 'new' ORDER BY position`;
-/** Nothing is counted where no boundary hides anything: the conversation has the sums. */
+/** Nothing is counted if no boundary hides anything: the conversation has the sums. */
 const SHOWN_FROM = `
   SELECT coalesce(sum(messages), 0) AS messages, coalesce(sum(tokens), 0) AS tokens
   FROM context_items i CROSS JOIN (${FLOOR}) f
@@ -187,11 +186,11 @@ async function readBoundaries(sql: Sql, conversationId: number): Promise<Boundar
 
 type BoundaryRow = Pick<Row<"boundaries">, "conversation_id" | "position" | "retain_depth">;
 
-/** Summaries before the place of a boundary. */
+/** Summaries before the position of a boundary. */
 const RETAINED = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} CROSS JOIN (${FLOOR}) f
   WHERE i.conversation_id = $1 AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < f.position ORDER BY i.start_pos`;
-/** $2 and $3 are ends between which the first shown item is wanted. */
+/** $2 and $3 are the bounds of the search for the first shown item. */
 const FIRST_BETWEEN = `
   SELECT b.at, ${ITEM_COLUMNS} FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY b (after, before, at)
   CROSS JOIN LATERAL (
@@ -265,7 +264,7 @@ const SOURCES = `
 
 type SourceRow = CoverItemColumns & { readonly of_summary: string; readonly is_retired: boolean };
 
-/** What a summary was made from, as items of a cover; empty where one of them is no longer in force. */
+/** The sources of a summary, as items of a cover; empty if one of them is no longer current. */
 export async function readSourceItems(
   { sql }: StoreContext,
   summaryIds: readonly string[],
@@ -311,7 +310,7 @@ const LEFT_BEFORE = `
 type CountedRow = ShownCounters & Pick<Row<"conversations">, "conversation_id">;
 type LeftRow = Pick<Row<"context_items">, "conversation_id" | "messages" | "tokens">;
 
-/** How many messages the contexts of conversations stand for. */
+/** How many messages the contexts of conversations represent. */
 export async function countShownMessages(
   sql: Sql,
   conversations: readonly CountedRow[],

@@ -1,4 +1,4 @@
-/** Documents by id, with what stands beside them: candidates for the ranking, texts for showing. Nothing outside the scope is given. */
+/** Documents by id, with their neighbours: candidates for the ranking, texts for showing. Nothing outside the scope is returned. */
 import {
   gatherFamily,
   toCandidates,
@@ -37,7 +37,7 @@ import type { StoreContext } from "./store-context.ts";
 
 /**
  * What {@link bindScope} gives: $1 an owner, $2 conversations, $3 and $4 what they inherited, $5 and $6 times. The conversations of a scope are
- * those that were named and those that were inherited from.
+ * those named and those inherited from.
  */
 const SCOPED = `
   SELECT conversation_id FROM conversations
@@ -46,7 +46,7 @@ const isWithin = (column: string): string =>
   `($5::bigint IS NULL OR ${column} >= $5) AND ($6::bigint IS NULL OR ${column} < $6)`;
 const isScoped = (column: string): string =>
   `($1::text IS NULL AND $2::bigint[] IS NULL OR ${column} IN (${SCOPED}))`;
-/** $7 is who speaks. */
+/** $7 is the role. */
 const IS_SPOKEN = `
   ${isScoped("m.conversation_id")} AND ${isWithin("m.created_at")} AND ($7::text IS NULL OR m.role = $7)`;
 const SPOKEN = `${IS_SPOKEN} AND ${NOT_BEYOND.message}`;
@@ -64,12 +64,12 @@ function bindScope(scope: RecallScope): SqlValue[] {
 
 const bindSpoken = (scope: RecallScope): SqlValue[] => [...bindScope(scope), scope.role ?? null];
 
-/** A revision stands where its first version stood. */
+/** A revision has the place of its first version. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
 const seedsOf = (ids: string): string => `
   SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
   FROM unnest(${ids}::bigint[]) j (id) JOIN messages m ON m.message_id = j.id WHERE ${IS_SPOKEN} AND ${IS_CURRENT}`;
-/** What arrived beside the seeds, themselves included, each once. Of those that are tied ($10), the newest ($11) are seeds. */
+/** Neighbours of the seeds in order of arrival, including themselves, each once. Of those that are tied ($10), the newest ($11) are seeds. */
 const NEAR = `
   seeds AS MATERIALIZED (
     ${seedsOf("$8")} UNION ALL (${seedsOf("$10")} ORDER BY m.created_at DESC, stands_at DESC, id DESC LIMIT $11::bigint)),
@@ -77,7 +77,7 @@ const NEAR = `
     SELECT m.message_id FROM seeds s JOIN messages m
     ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.stands_at - $9::bigint AND s.stands_at + $9::bigint
     UNION SELECT id FROM seeds)`;
-/** What is pending has no number of words yet; unless it is known by its text ($12), that comes along. */
+/** A pending document has no word count yet; its text is included unless it is already known ($12). */
 const BESIDE = `
   WITH ${NEAR}
   SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, m.role,
@@ -101,7 +101,7 @@ const SUMMARY_PLACES = `
   FROM seeds j JOIN summary_refs r ON r.summary_ref = j.ref JOIN summaries s ON s.summary_id = r.summary_id
   LEFT JOIN index_documents d ON d.kind = 'summary' AND d.id = r.summary_ref WHERE ${SUMMARY_SCOPE} ORDER BY r.summary_ref`;
 
-/** A row of which the words are not known when it is pending; then its text comes with it. */
+/** A row without a word count when it is pending; then it includes its text. */
 type Uncounted<T> = Omit<T, "words"> & Counted;
 
 export async function readCandidates(
@@ -179,7 +179,7 @@ export async function readTimes(
   }));
 }
 
-/** Without a look at the documents themselves. $7 and $8 are the ends of ranges. */
+/** Without reading the documents themselves. $7 and $8 are the bounds of ranges. */
 const MESSAGES_NEWEST = `
   SELECT m.message_id AS id, m.created_at FROM messages m
   WHERE m.conversation_id IN (${SCOPED}) AND ${isWithin("m.created_at")} AND ${NOT_BEYOND.message}`;
@@ -270,7 +270,7 @@ export async function readFoundSummaries(
   return (await sql.all<FoundSummaryColumns>(SUMMARIES, ...bindScope(scope), [...refs])).map(toFoundSummary);
 }
 
-/** A file of a conversation that was inherited from counts where a message that holds it does. */
+/** A file of an inherited conversation counts where a message that holds it does. */
 const FILES = `
   SELECT f.* FROM large_files f
   WHERE ${isScoped("f.conversation_id")} AND ${isWithin("f.created_at")} AND ($7::text[] IS NULL OR f.file_id = ANY($7))
@@ -295,7 +295,7 @@ const WRITTEN = `
 
 const RECALL_WRITTEN = recallPartsOf(WRITTEN);
 
-/** Times of messages are whole numbers; ends of ranges need not be. */
+/** Times of messages are integers; bounds of ranges need not be. */
 export async function findWritten(
   { sql }: StoreContext,
   { scope, ranges, limit }: Parameters<Store["findWritten"]>[0],
@@ -312,7 +312,7 @@ export async function findWritten(
   });
 }
 
-/** Between two messages of one conversation, whichever stands first. */
+/** Between two messages of one conversation, in either order. */
 const RANGE = `
   SELECT m.message_id AS id FROM messages a JOIN messages b ON b.message_id = $2 AND b.conversation_id = a.conversation_id
   JOIN messages m ON m.conversation_id = a.conversation_id
@@ -339,7 +339,7 @@ export const readFileMessages = (context: StoreContext, fileId: string): Promise
 export const listScope = (context: StoreContext, request: ConversationFilter): Promise<number[]> =>
   listIds(context, SCOPE, ...bindFilter(request));
 
-/** The conversations under a key, then all that they or their parents have left. */
+/** The conversations under a key, then all ancestors that they forked from. */
 const FAMILY = `
   WITH RECURSIVE line AS (
     SELECT conversation_id, parent_id, fork_pos, first_at, last_at, true AS is_own FROM conversations

@@ -1,10 +1,9 @@
 /**
- * Where the clues of a question stand: the blocks of its terms, read in one round trip and matched here, narrowed to what the caller may see,
- * and the texts that are not indexed yet. Positions are read in a second trip, and only for documents that hold all words of a run. Where the
- * literals of a regular expression can stand, the blocks of words tell.
+ * Finds the clues of a question: reads the blocks of its terms in one round trip and matches them here, limited to what the caller may see, plus
+ * the texts that are not indexed yet. Positions are read in a second trip, only for documents that contain all words of a phrase. The blocks of
+ * words show where the literals of a regular expression can occur.
  *
- * Invariant: all of one search is read from one state of the archive, so that a document is in a segment or pending, and never missed
- * between the two.
+ * Invariant: a search reads one snapshot of the archive, so that a document is in a segment or pending, and never missed between the two.
  */
 import { EngineError, must, toListing } from "@lossless/core/adapter";
 import type { SpellingDoubt } from "@lossless/core/adapter";
@@ -29,26 +28,29 @@ import { FIELD } from "./segment.ts";
 import type { StoreContext } from "./store-context.ts";
 import { findDoubtful, toRanges } from "./word-blocks.ts";
 
-/** Places as short as this come with the list of documents: to read them costs less than to ask a second time. */
+/** Positions as short as this are included with the list of documents: reading them costs less than a second request. */
 const INLINE_PLACES = 4_000;
-/** Behind every term that begins with a text. */
+/** Sorts after every term with a given prefix. */
 const LAST_CHARACTER = "\u{10ffff}";
 
 const SCOPE = `
   scope AS MATERIALIZED (
     SELECT conversation_id AS id, message_count, summary_count, first_at, last_at FROM conversations
     WHERE ($1::text IS NULL OR owner = $1) AND ($2::bigint[] IS NULL OR conversation_id = ANY($2)))`;
-/** Every version of a message but its newest. A range, because a server that has not counted yet takes most rows for revisions and reads them all. */
+/**
+ * Every version of a message but its newest. A range, because a server without statistics assumes that most rows are revisions and reads them
+ * all.
+ */
 const SUPERSEDED = `
   SELECT x.id FROM messages m JOIN messages f ON f.message_id = m.revises
   CROSS JOIN LATERAL (VALUES (m.revises), (CASE WHEN f.newest <> m.message_id THEN m.message_id END)) x (id)
   WHERE m.revises BETWEEN 1 AND ${Number.MAX_SAFE_INTEGER}`;
-/** Summaries nobody is shown: not published yet, or no longer. */
+/** Summaries that are not shown: not published yet, or no longer. */
 const UNSHOWN = `
   SELECT r.summary_ref AS id FROM summaries s JOIN summary_refs r USING (summary_id) WHERE s.state IN ('prepared', 'retired')`;
-/** Documents that are still in segments and no longer there. */
+/** Deleted documents that are still in segments. */
 const GONE = "SELECT string_agg(id::text, ',') AS gone FROM index_gone";
-/** Ids come as one text: a row for each would cost more than finding them. */
+/** Ids are returned as one text: a row for each would cost more than finding them. */
 const FACTS: Readonly<Record<DocumentKind, string>> = {
   message: facts("message", "message_count", SUPERSEDED, HAS_RECALL_PARTS),
   summary: facts("summary", "summary_count", UNSHOWN, "false"),
@@ -75,7 +77,10 @@ const EXTENT: Readonly<Record<DocumentKind, string>> = {
 };
 const LIVE = `
   index_heads h JOIN index_segments s ON s.owner = h.owner AND s.generation = h.generation AND s.kind = $1`;
-/** Each by its whole key, whatever the server believes about the table: `OFFSET 0` keeps it from reading segments instead. Places only where they may be needed. */
+/**
+ * Each by its whole key, whatever the statistics of the table: `OFFSET 0` keeps the planner from reading segments instead. Positions only where
+ * they may be needed.
+ */
 const lookUp = (terms: string, condition: string, isPlaced: string): string => `
   SELECT s.owner, s.segment, s.low_id AS low, p.field, p.term, p.documents, p.places
   FROM ${LIVE} ${terms} CROSS JOIN LATERAL (
@@ -109,7 +114,7 @@ const FILTERED: Readonly<Record<DocumentKind, string>> = {
     JOIN summary_refs r USING (summary_id)
     WHERE ($3::bigint IS NULL OR s.latest_at >= $3) AND ($4::bigint IS NULL OR s.latest_at < $4) AND $5::text IS NULL`,
 };
-/** Documents of the parents of a fork that lie behind the place where it left. */
+/** Documents of the parents of a fork after the place where it left. */
 const BEYOND: Readonly<Record<DocumentKind, string>> = {
   message: `
     SELECT string_agg(m.message_id::text, ',') AS ids FROM unnest($1::bigint[], $2::bigint[]) AS p (id, position)
@@ -144,7 +149,7 @@ interface BlockRow {
 
 const parseIds = (text: string | null | undefined): number[] => (text ? text.split(",").map(Number) : []);
 
-/** The conversations a scope names, or null when it names none. */
+/** The conversations a scope names, or null. */
 export const nameConversations = ({
   conversationIds,
   inherited = [],
@@ -174,7 +179,7 @@ async function findOnce(
   checkProblem(facts.problem);
   context.index.notePending(pendingRows.length);
   const matching = segments.begin(clues, allowed);
-  // All that depends on the first answer travels together.
+  // Everything that depends on the first answer is pipelined.
   const isCommon = matching.candidates.some(({ length }) => length > limit);
   const [, waiting, extent, recallParts] = await Promise.all([
     matching.readPlaces(sql),
@@ -210,7 +215,7 @@ interface Extent {
   readonly high: number | null;
 }
 
-/** The messages that may be listed: all whose places are not read yet, and of others the newest. */
+/** The messages that may be listed: all whose positions are not read yet, and the newest of the others. */
 function listCandidates(
   { candidates, isCertain }: Matching,
   limit: number,
@@ -222,7 +227,7 @@ function listCandidates(
 
 const run = <T>(sql: Sql, { text, values }: Statement): Promise<T[]> => sql.all<T>(text, ...values);
 
-/** The documents of a scope that is narrowed by time or role, in order; null for one that is not. */
+/** The documents of a scope limited by time or role, in order; null without such a limit. */
 async function readAllowed(
   sql: Sql,
   kind: DocumentKind,
@@ -285,7 +290,7 @@ function checkProblem(problem: string | null): void {
   throw new EngineError("database_corrupt", `cannot search: ${problem}`, { step: { kind: "rebuild_index" } });
 }
 
-/** The newest so many, newest first. */
+/** The newest ones, newest first. */
 function takeNewest(ids: Float64Array, count: number): number[] {
   const newest: number[] = [];
   for (let at = ids.length - 1; at >= 0 && newest.length < count; at--) newest.push(ids[at] ?? 0);
@@ -294,13 +299,13 @@ function takeNewest(ids: Float64Array, count: number): number[] {
 
 interface Waiting {
   readonly documents: readonly PendingDocument[];
-  /** Those that nobody said how to read. */
+  /** Documents that cannot be read, because no reader was given. */
   readonly unread: readonly number[];
-  /** There were more than one answer has. */
+  /** There are more than one answer has. */
   readonly isMore: boolean;
 }
 
-/** The pending documents of a scope, however many there are. */
+/** All pending documents of a scope. */
 async function readPending(
   sql: Sql,
   { files, derive, index: { pending } }: StoreContext,
@@ -351,7 +356,7 @@ class Segments {
     else found.conversations.push(decodeIds(documents));
   }
 
-  /** Matches as far as the blocks at hand tell. */
+  /** Matches as far as the loaded blocks allow. */
   begin(clues: readonly TextClue[], allowed: Float64Array | null): Matching {
     const entries = [...this.#segments]
       .toSorted(([, a], [, b]) => a.low - b.low)
@@ -361,7 +366,7 @@ class Segments {
         matcher: new SegmentMatcher(segment),
         scope: this.#isScoped ? unite(segment.conversations) : null,
       }));
-    // Most clues need no places beyond those at hand; the others are tried again once theirs are there.
+    // Most clues need no more positions than those loaded; the others are matched again once theirs are there.
     const first = entries.map(({ matcher }) => clues.map((clue) => matcher.tryMatch(clue)));
     const gather = (clue: TextClue, at: number): Float64Array => {
       const lists = entries.map(({ matcher, scope }, index) => {
@@ -383,7 +388,7 @@ class Segments {
     };
   }
 
-  /** The documents that hold each clue, in order, among those that are allowed. */
+  /** The documents that match each clue, in order, among those allowed. */
   async match(sql: Sql, clues: readonly TextClue[], allowed: Float64Array | null): Promise<Float64Array[]> {
     const matching = this.begin(clues, allowed);
     await matching.readPlaces(sql);
@@ -415,13 +420,13 @@ class Segments {
 
 /** Clues that are being matched. */
 interface Matching {
-  /** The documents that hold each clue, or may. */
+  /** The documents that match each clue, or may. */
   readonly candidates: readonly Float64Array[];
-  /** Of which clues this is known for all. */
+  /** For which clues this is certain for all. */
   readonly isCertain: readonly boolean[];
-  /** Reads the places that tell for the others. */
+  /** Reads the positions that decide the others. */
   readPlaces(sql: Sql): Promise<void>;
-  /** The documents that hold each clue, in order; when places were read. */
+  /** The documents that match each clue, in order; call after the positions were read. */
   finish(): Float64Array[];
 }
 
@@ -430,7 +435,7 @@ interface SegmentSlice extends PlaceSlice {
   readonly segment: number;
 }
 
-/** Lists one behind the other; in order, though numbers that were committed late lie between those of other segments. */
+/** Concatenates and sorts lists: numbers that were committed late are between those of other segments. */
 function concat(lists: readonly Float64Array[]): Float64Array {
   const all = new Float64Array(lists.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
@@ -443,7 +448,7 @@ function concat(lists: readonly Float64Array[]): Float64Array {
   return isOrdered ? all : all.sort();
 }
 
-/** Which of some documents hold each clue. */
+/** Which of some documents match each clue. */
 export async function testClues(
   context: StoreContext,
   { kind, clues, ids }: { kind: DocumentKind; clues: readonly TextClue[]; ids: readonly number[] },

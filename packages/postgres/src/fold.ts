@@ -1,4 +1,4 @@
-/** Reading the runs that summaries are made from, with their texts: one round trip for the run, one for all its texts. */
+/** Reads the runs that summaries are made from, with their texts: one round trip for the run, one for all its texts. */
 import { must, planNextStale, toRunItem, toSummary } from "@lossless/core/adapter";
 import type { ItemPoint, Row, RunItem, RunRow, StaleSummary } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
@@ -38,7 +38,7 @@ export async function hasStale({ sql }: StoreContext, conversationId: number): P
   return (await sql.get(ANY_STALE, conversationId)) !== undefined;
 }
 
-/** What is to be remade next; the rules are in `archive/remake.ts`. */
+/** The next summaries to remake; the rules are in `archive/remake.ts`. */
 export const readStale = (context: StoreContext, conversationId: number): Promise<StaleSummary | null> =>
   context.sql.read(async (own) => {
     const next = await answerNow(context, own, planNextStale(conversationId));

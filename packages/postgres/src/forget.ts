@@ -1,7 +1,7 @@
 /**
- * Forgetting on PostgreSQL: the rules are in `archive/forget.ts`. After the transaction no row and no term of the index holds the text. What
- * the server keeps of old rows on its pages is removed by a VACUUM and overwritten as it goes on; what its log, its replicas and its backups
- * hold is not in the hands of this program, and `docs/postgres.md` says so.
+ * Forgetting on PostgreSQL: the rules are in `archive/forget.ts`. After the transaction no row and no term of the index contains the text. A
+ * VACUUM removes what the server keeps of old rows on its pages, and later writes overwrite it; its log, its replicas and its backups are beyond
+ * this program, as `docs/postgres.md` says.
  */
 import { planForget, planForgetting } from "@lossless/core/adapter";
 import { TABLE_NAMES } from "@lossless/core/ports";
@@ -16,10 +16,10 @@ const OPEN = "forgetting_open";
 const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = $1";
 const SET_OPEN = `
   INSERT INTO meta (key, value) VALUES ($1, to_jsonb($2::bigint)) ON CONFLICT (key) DO NOTHING`;
-/** Every table that may have held a word of what was forgotten. */
+/** Every table that may have contained a word of the forgotten text. */
 const WIPED = [...TABLE_NAMES.map(storedIn), "blobs", "index_postings", "index_spellings", "index_documents"];
 const VACUUM = `VACUUM ${WIPED.join(", ")}`;
-/** The server skips, with a mere warning, tables whose owner somebody else is. */
+/** The server skips tables of other owners with a mere warning. */
 const MAY_VACUUM = `
   SELECT coalesce(bool_and(pg_has_role(c.relowner, 'USAGE')), false)
     OR (SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()) AS yes
@@ -46,7 +46,7 @@ export async function isForgettingOpen({ sql }: StoreContext): Promise<boolean> 
   return (await sql.get(IS_OPEN, OPEN)) !== undefined;
 }
 
-/** Has the server clear what it keeps of removed rows; those that an open transaction can still see stay until the next time. False for a role that may not. */
+/** Makes the server clear removed rows; those that an open transaction can still see stay until the next time. False for a role that may not. */
 export async function wipeFreed({ sql }: StoreContext): Promise<boolean> {
   if ((await sql.get<{ yes: boolean }>(MAY_VACUUM, WIPED))?.yes !== true) return false;
   await sql.all(VACUUM);

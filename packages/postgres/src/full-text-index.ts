@@ -1,10 +1,9 @@
 /**
  * The full-text index as tables: for each owner a head and segments of posting blocks (`posting-blocks.ts`). A segment is added for each batch
- * of documents; when there are many of one size, they become one. A document that is not in a segment yet has a pending row, and searches
- * read its text.
+ * of documents; many of one size are merged. A document that is not in a segment yet has a pending row, and searches read its text.
  *
- * Invariants: whoever changes segments of an owner holds the lock on its head until the transaction ends. A document is in one segment of the
- * generation in use, or pending, or forgotten; never two of them. A segment of a rebuild is not searched before the head names its generation.
+ * Invariants: a transaction that changes segments of an owner holds the lock on its head until it ends. A document is in one segment of the
+ * current generation, or pending, or forgotten; never two of them. A segment of a rebuild is not searched until the head names its generation.
  */
 import { ANALYSIS_VERSION } from "@lossless/core/adapter";
 import type { Changes, DocumentKind, IndexState } from "@lossless/core/ports";
@@ -18,7 +17,7 @@ import type { PostingRow, SegmentWriter } from "./segment.ts";
 import { dropSpelled, mergeSpellings, moveSpellings, putSpellings } from "./word-blocks.ts";
 import type { SpellingPart } from "./word-blocks.ts";
 
-/** So many segments of about one size become one. */
+/** This many segments of about one size are merged. */
 const MERGED_AT = 8;
 /** A segment of the first size; each further size is {@link MERGED_AT} times as large. */
 export const SMALL_SEGMENT = 256;
@@ -35,7 +34,7 @@ const LOCK_HEAD = `SELECT ${HEAD_COLUMNS} FROM index_heads WHERE owner = $1 FOR 
 const TRY_HEAD = `${LOCK_HEAD} SKIP LOCKED`;
 const ADD_SEGMENT = `
   INSERT INTO index_segments (owner, generation, kind, segment, documents, low_id, high_id) VALUES ($1, $2, $3, $4, $5, $6, $7)`;
-/** Bytes come as one value: an array of them would travel as text. */
+/** Bytes are sent as one value: an array of them would be sent as text. */
 const ADD_POSTINGS = `
   INSERT INTO index_postings (owner, segment, field, term, documents, places)
   SELECT $1, $2, field, term, substr($3::bytea, at, documents), substr($3::bytea, at + documents, places)
@@ -62,11 +61,11 @@ const DROP_SEGMENTS = [
   "DELETE FROM index_postings WHERE owner = $1 AND segment = ANY($2::bigint[])",
   "DELETE FROM index_segments WHERE owner = $1 AND segment = ANY($2::bigint[])",
 ];
-/** Segments, of rebuilds too, that may hold some documents. */
+/** Segments, including those of rebuilds, that may contain some documents. */
 const SEGMENTS_OF = `
   SELECT segment FROM index_segments
   WHERE owner = $1 AND kind = $2 AND EXISTS (SELECT 1 FROM unnest($3::bigint[]) AS i (id) WHERE id BETWEEN low_id AND high_id)`;
-/** In one order, so that no two wait for each other. */
+/** In a fixed order, to avoid deadlocks. */
 const LOCK_HEADS = `
   SELECT owner FROM index_heads WHERE owner IN (SELECT owner FROM index_gone) ORDER BY owner FOR UPDATE`;
 const LISTS = "SELECT field, term, documents FROM index_postings WHERE owner = $1 AND segment = $2";
@@ -79,7 +78,7 @@ const DROP_GONE = "DELETE FROM index_gone WHERE owner = $1 AND kind = $2 AND id 
 const ADD_GONE_MESSAGES = `
   INSERT INTO index_gone (owner, kind, id) SELECT owner, kind, id FROM index_documents WHERE kind = 'message' AND id = ANY($1::bigint[])
   ON CONFLICT DO NOTHING`;
-/** Also where the summary itself is gone already, and its number with it. */
+/** Also if the summary itself is already gone, and its number with it. */
 const ADD_GONE_SUMMARIES = `
   INSERT INTO index_gone (owner, kind, id) SELECT owner, kind, id FROM index_documents WHERE kind = 'summary' AND name = ANY($1::text[])
   ON CONFLICT DO NOTHING`;
@@ -93,7 +92,7 @@ const ADD_PENDING_SUMMARIES = `
   WHERE r.summary_id = ANY($1::text[]) ON CONFLICT DO NOTHING`;
 const END_PENDING = "DELETE FROM index_pending WHERE message_id = ANY($1::bigint[])";
 const SET_PROBLEM = "UPDATE index_heads SET problem = $2 WHERE owner = $1";
-/** Why searches cannot trust the index; null when they can. */
+/** Why searches cannot rely on the index; null when they can. */
 export const FIND_PROBLEM = `
   SELECT min(coalesce(problem, CASE WHEN analysis <> ${ANALYSIS_VERSION} THEN 'the index was made by another version of the text analysis' END))
   FROM index_heads`;
@@ -107,7 +106,7 @@ export interface IndexHead {
   readonly generation: number;
   readonly analysis: number;
   readonly problem: string | null;
-  /** The number of a rebuild that is under way, which is the generation it makes. */
+  /** The number of a running rebuild, which is its generation. */
   readonly rebuild: number | null;
 }
 
@@ -125,7 +124,7 @@ export async function readIndexState(sql: Sql): Promise<IndexState> {
   return { kind: "ready", messages: row?.messages ?? 0, pending: row?.pending ?? 0 };
 }
 
-/** The head of an owner, locked, and made where there is none. `orSkip`: null when somebody else holds it. */
+/** The head of an owner, locked, and created if missing. `orSkip`: null when another transaction holds it. */
 export async function lockHead(sql: WriteSql, owner: string, orSkip: boolean): Promise<IndexHead | null> {
   sql.post(statement(ADD_HEAD, owner, ANALYSIS_VERSION));
   return (await sql.get<IndexHead>(orSkip ? TRY_HEAD : LOCK_HEAD, owner)) ?? null;
@@ -134,10 +133,10 @@ export async function lockHead(sql: WriteSql, owner: string, orSkip: boolean): P
 export const noteProblem = (sql: WriteSql, owner: string, problem: string): Promise<number> =>
   sql.change(SET_PROBLEM, owner, problem);
 
-/** What a change set asks of the text index. */
+/** The index part of a change set. */
 type IndexWork = Changes["index"][number];
 
-/** The index as plans see it, and the texts that are not in it yet. */
+/** The index for plans, and the texts that are not in it yet. */
 export class FullTextIndex {
   readonly pending = new PendingTexts();
   readonly #onPending: (messages: number) => void;
@@ -147,9 +146,9 @@ export class FullTextIndex {
   }
 
   /**
-   * What belongs into the transaction of a change set, behind its rows.
-   * Messages that were added are pending already, by their own rows. What is removed is searched no more from the same moment on; its terms go
-   * with {@link purge}. The pending row goes first: whoever is indexing the document holds it, and only then is known what there is to remove.
+   * The statements for the transaction of a change set, after its rows. Added messages are already pending, by their own rows. Removed documents
+   * are no longer searched from the same moment; {@link purge} removes their terms. The pending row is deleted first: a process that is indexing
+   * the document holds it, and only after that is it known what to remove.
    */
   render(works: readonly IndexWork[]): readonly Statement[] {
     const messageIds = works.flatMap((work) => (work.kind === "remove-message" ? work.messageId : []));
@@ -166,20 +165,20 @@ export class FullTextIndex {
     ];
   }
 
-  /** Called when that was committed. Only a hint: the pending rows are the truth. */
+  /** Called after the commit. Only a hint: the pending rows are authoritative. */
   noteCommitted(works: readonly IndexWork[]): void {
     this.notePending(works.filter(({ kind }) => kind === "add-message").length);
   }
 
-  /** So many messages were stored, or seen waiting. */
+  /** Reports messages that were stored, or seen waiting. */
   notePending(messages: number): void {
     if (messages > 0) this.#onPending(messages);
   }
 }
 
 /**
- * Takes what is gone out of every segment that has it, rebuilds included: no block names it afterwards, and no term of its own is left.
- * Forgetting does this in its own transaction; everybody else may leave it to whoever indexes next.
+ * Removes deleted documents from every segment, including those of rebuilds: no block names them afterwards, and none of their own terms is
+ * left. Forgetting does this in its own transaction; other deletions may leave it to the next process that indexes.
  */
 export async function purgeAll(sql: WriteSql): Promise<void> {
   for (const { owner } of await sql.all<{ owner: string }>(LOCK_HEADS)) await purge(sql, owner);
@@ -252,7 +251,7 @@ export interface NewSegment {
   readonly head: Pick<IndexHead, "owner" | "generation">;
   readonly kind: DocumentKind;
   readonly writer: Pick<SegmentWriter, "finish">;
-  /** In the order of ids. */
+  /** In order of ids. */
   readonly documents: readonly IndexedDocument[];
   readonly spellings: readonly SpellingPart[];
 }
@@ -284,7 +283,7 @@ async function nextNumber(sql: Sql): Promise<number> {
   return (await sql.get<{ number: number }>(NEXT_NUMBER))?.number ?? 0;
 }
 
-/** Rows as statements, a bounded number of bytes in each. */
+/** Rows as statements, with a limited number of bytes in each. */
 function* packRows(
   text: string,
   owner: string,
@@ -332,7 +331,7 @@ interface SegmentRow {
   readonly high_id: number;
 }
 
-/** Makes one segment of several of about one size, as often as there are enough of them. The head is locked. */
+/** Merges segments of about one size, as long as there are enough of them. The head is locked. */
 export async function mergeSegments(sql: WriteSql, head: IndexHead, kind: DocumentKind): Promise<void> {
   for (;;) {
     const segments = await sql.all<SegmentRow>(SMALL_SEGMENTS, head.owner, head.generation, kind);
@@ -342,7 +341,7 @@ export async function mergeSegments(sql: WriteSql, head: IndexHead, kind: Docume
   }
 }
 
-/** Segments that should become one, or null. */
+/** Segments to merge, or null. */
 function chooseMerge<T extends Pick<SegmentRow, "documents">>(segments: readonly T[]): T[] | null {
   const sizes = Map.groupBy(segments, ({ documents }) => sizeClass(documents));
   const [, many] =

@@ -1,9 +1,9 @@
 /**
- * Documents on their way into the full-text index. What is stored waits as a pending row, written with it, and is searched by its text until
- * there is enough for a segment: an index written for each turn would cost many times what the turn costs. Whoever locks the head of an owner
- * writes the next segment; others leave it to him.
+ * Documents on their way into the full-text index. A stored document waits as a pending row, written with it, and is searched by its text until
+ * there are enough for a segment: writing the index for each turn would cost many times the turn itself. The process that locks the head of an
+ * owner writes the next segment; others leave it to that one.
  *
- * Invariant: a document is pending, or in a segment, or forgotten. Both change in one transaction. A failure here never touches a message.
+ * Invariant: a document is pending, or in a segment, or forgotten. Both change in one transaction. A failure here never affects a message.
  */
 import { ANALYSIS_VERSION, encodeForIndex, EngineError } from "@lossless/core/adapter";
 import type { DocumentKind } from "@lossless/core/ports";
@@ -16,14 +16,14 @@ import { readDocuments } from "./pending.ts";
 import { SegmentWriter } from "./segment.ts";
 import { fillPart, listMissingParts, SpellingWriter } from "./word-blocks.ts";
 
-/** So many waiting documents make a segment. Summaries are longer, and fewer. */
+/** The number of waiting documents for a segment. Summaries are longer, and fewer. */
 const ENOUGH: Readonly<Record<DocumentKind, number>> = { message: SMALL_SEGMENT, summary: 32 };
-/** Documents of one segment, and bytes of their texts: what is in memory at a time, and how long others wait who want to forget. */
+/** Documents of one segment, and bytes of their texts: this limits memory, and how long a forget has to wait. */
 const BATCH = 2_048;
 const BATCH_BYTES = 8_000_000;
-/** How many pending rows are looked at to see whose they are. */
+/** How many pending rows are read to find their owners. */
 const LOOK_AHEAD = 4_096;
-/** Parts of spelled words that are missing are made few at a time, whenever there is something to index anyway. */
+/** Missing parts of spelled words are rebuilt a few at a time, whenever there is something to index anyway. */
 const MENDED_AT_ONCE = 2;
 
 const WAITING = `
@@ -32,7 +32,7 @@ const WAITING = `
   UNION ALL
   SELECT 'summary', p.owner, count(*)
   FROM (SELECT owner FROM index_pending_summaries ORDER BY summary_ref LIMIT ${LOOK_AHEAD}) p GROUP BY p.owner`;
-/** Rows that somebody is removing are left to him. */
+/** Skips rows that another transaction is removing. */
 const NEXT_MESSAGES = `
   SELECT p.message_id AS id, m.arrival_bytes AS bytes
   FROM index_pending p JOIN messages m USING (message_id)
@@ -47,7 +47,7 @@ const END_SUMMARIES = "DELETE FROM index_pending_summaries WHERE summary_ref = A
 export class IndexQueue {
   readonly #context: StoreContext;
   readonly #readOnly: boolean;
-  /** Messages known to wait since the last look. */
+  /** Messages known to wait since the last check. */
   #waiting = 0;
   #running: Promise<void> | null = null;
   #isClosed = false;
@@ -57,7 +57,7 @@ export class IndexQueue {
     this.#readOnly = readOnly;
   }
 
-  /** Indexes when enough is waiting. Nobody waits for it: until then, searches read what is pending. */
+  /** Indexes when enough is waiting. No caller waits for it: until then, searches read the pending texts. */
   notePending(messages: number): void {
     this.#waiting += messages;
     if (this.#waiting < ENOUGH.message || this.#isClosed) return;
@@ -65,7 +65,7 @@ export class IndexQueue {
     void this.settle("enough");
   }
 
-  /** Indexes what waits: all of it, or where there is enough for a segment. One at a time. */
+  /** Indexes waiting documents: all of them, or if there are enough for a segment. One run at a time. */
   async settle(which: "all" | "enough"): Promise<void> {
     while (this.#running !== null) await this.#running;
     this.#running = this.#settle(which).finally(() => (this.#running = null));
@@ -92,7 +92,7 @@ export class IndexQueue {
     }
   }
 
-  /** Writes one segment; false when there was nothing to do, or somebody else does it. */
+  /** Writes one segment; false when there was nothing to do, or another process is doing it. */
   async #indexBatch(owner: string, kind: DocumentKind): Promise<boolean> {
     const { sql } = this.#context;
     try {
@@ -136,7 +136,7 @@ export class IndexQueue {
 const isUsable = ({ problem, analysis }: IndexHead): boolean =>
   problem === null && analysis === ANALYSIS_VERSION;
 
-/** A server that cannot be reached, or is busy, is no trouble of the index: what is pending stays so. */
+/** An unreachable or busy server is not a problem of the index: pending documents stay pending. */
 const isOfServer = (error: unknown): boolean =>
   error instanceof EngineError && error.code.startsWith("database_");
 
@@ -182,7 +182,7 @@ export async function addMessages(
   await addSegment(sql, { head, kind: "message", writer, documents, spellings: spelling.finish() });
 }
 
-/** A summary as it is read to be indexed. */
+/** A summary as read for indexing. */
 export interface SummaryRow {
   readonly id: number;
   readonly name: string;

@@ -1,8 +1,8 @@
 /**
- * Leases by the server's clock. Machines that share an archive may have clocks that differ; compared with each other, a lease that has minutes left
- * would look as if it had run out, and its work would be done, and paid for, twice. So every time that a lease or a debt is compared by is moved by how
- * far this machine is from the server. A clock may be set while the program runs, or wake up wrong from a suspended machine, so that is measured again now
- * and then, and at once when the clock has leapt.
+ * Leases by the server's clock. Machines that share an archive may have different clocks; without correction, a lease with minutes left could
+ * look expired, and its work would be done, and paid for, twice. So every time used for a lease or a debt is corrected by the offset of this
+ * machine from the server. A clock may be set while the program runs, or be wrong after a suspend, so the offset is measured again now and then,
+ * and at once when the clock has jumped.
  */
 import type { Store } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
@@ -13,9 +13,9 @@ type LeaseVerbs = Pick<
 >;
 
 const NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now";
-/** Closer than this is the same time: the way to the server takes a while, too. */
+/** Closer than this counts as equal: the round trip to the server takes time, too. */
 const SAME_MS = 2_000;
-/** So long a measurement is believed, by the clock that was measured: one that has leapt further, or back, is measured at once. */
+/** How long a measurement is valid, by the measured clock: one that has jumped further, or back, is measured at once. */
 const BELIEVED_MS = 60_000;
 
 interface Measured {

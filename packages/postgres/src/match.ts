@@ -1,9 +1,9 @@
 /**
- * Clues answered from the posting blocks of one segment. A clue about single words is answered from the lists of ids alone. Runs of words,
- * words near each other and first words also need positions, but only those of documents that hold all of the words: these are asked for
- * first, and until they are there such documents count as found.
+ * Matches clues with the posting blocks of one segment. A clue about single words needs only the lists of ids. Phrases, words near each other
+ * and first words also need positions, but only those of documents that contain all of the words: until these are loaded, such documents count
+ * as found.
  *
- * Invariant: with the positions at hand, the ids given are those of the documents of the segment for which `holdsClue` is true, in order.
+ * Invariant: with all positions loaded, the result is the ids of the documents of the segment for which `holdsClue` is true, in order.
  */
 import type { TextClue } from "@lossless/core/ports";
 import { decodePlaces } from "./posting-blocks.ts";
@@ -11,29 +11,29 @@ import type { BlockDocuments } from "./posting-blocks.ts";
 
 /** A term of a segment. */
 export interface TermPostings extends BlockDocuments {
-  /** As long as all places together; null while none were read, and only what was asked for is filled in afterwards. */
+  /** As long as all positions together; null until some were read, and then only the requested ones are filled in. */
   places: Uint8Array | null;
 }
 
-/** What one segment knows of the terms of a question. */
+/** The terms of a question in one segment. */
 export interface SegmentTerms {
   readonly words: ReadonlyMap<string, TermPostings>;
   readonly identifiers: ReadonlyMap<string, Float64Array>;
 }
 
-/** A part of the places of a term. */
+/** A part of the positions of a term. */
 export interface PlaceSlice {
   readonly term: string;
   readonly from: number;
   readonly length: number;
 }
 
-/** The terms that have to be looked up for some clues. */
+/** The terms to look up for some clues. */
 export interface SoughtTerms {
   readonly words: ReadonlySet<string>;
   readonly prefixes: ReadonlySet<string>;
   readonly identifiers: ReadonlySet<string>;
-  /** Words and beginnings whose places may be needed: those of a run, words near each other, first words. */
+  /** Words and prefixes whose positions may be needed: those of a phrase, words near each other, first words. */
   readonly placed: ReadonlySet<string>;
 }
 
@@ -49,7 +49,7 @@ export function listTerms(clues: readonly TextClue[]): SoughtTerms {
     identifiers: new Set<string>(),
     placed: new Set<string>(),
   };
-  // A word alone stands in a document wherever it stands.
+  // A single word needs no positions.
   const place = (words: readonly string[]): void => {
     if (words.length > 1) words.forEach((word) => sought.placed.add(word));
   };
@@ -76,10 +76,10 @@ export function listTerms(clues: readonly TextClue[]): SoughtTerms {
   return sought;
 }
 
-/** Answers clues from one segment. */
+/** Matches clues in one segment. */
 export class SegmentMatcher {
   readonly #segment: SegmentTerms;
-  /** Documents whose places are missing, by term. */
+  /** Documents whose positions are missing, by term. */
   readonly #missing = new Map<string, Float64Array[]>();
   #isMissing = false;
 
@@ -87,7 +87,7 @@ export class SegmentMatcher {
     this.#segment = segment;
   }
 
-  /** The documents that hold a clue, or may, as long as places are missing. */
+  /** The documents that match a clue, or may, while positions are missing. */
   match(clue: TextClue): Float64Array {
     switch (clue.kind) {
       case "phrase":
@@ -113,14 +113,14 @@ export class SegmentMatcher {
     }
   }
 
-  /** The documents that hold a clue; null as long as places are missing. */
+  /** The documents that match a clue; null while positions are missing. */
   tryMatch(clue: TextClue): Float64Array | null {
     this.#isMissing = false;
     const ids = this.match(clue);
     return this.#isMissing ? null : ids;
   }
 
-  /** The places that were missing, as slices to be read. */
+  /** The missing positions, as slices to read. */
   listMissing(): PlaceSlice[] {
     return [...this.#missing].flatMap(([term, lists]) => {
       const postings = this.#segment.words.get(term);
@@ -143,7 +143,7 @@ export class SegmentMatcher {
     return this.#filter(words, followEachOther);
   }
 
-  /** Of the documents that hold all of the words, those whose places pass. */
+  /** Of the documents that contain all of the words, those whose positions pass. */
   #filter(words: readonly Spelled[], isHeld: (places: readonly Int32Array[]) => boolean): Float64Array {
     const ids = intersect(words.map((spelled) => unite(spelled.map(([, postings]) => postings.ids))));
     if (ids.length === 0 || this.#noteMissing(words, ids)) return ids;
@@ -171,7 +171,7 @@ export class SegmentMatcher {
   }
 }
 
-/** A word of a question as the terms of a segment that fit it: one, none, or several for a beginning. */
+/** A word of a question as the matching terms of a segment: one, none, or several for a prefix. */
 type Spelled = readonly (readonly [term: string, postings: TermPostings])[];
 
 function sliceFor(term: string, { ids, starts }: TermPostings, wanted: Float64Array): PlaceSlice[] {
@@ -189,7 +189,7 @@ function sliceFor(term: string, { ids, starts }: TermPostings, wanted: Float64Ar
   return slices;
 }
 
-/** Reads the places of documents that are asked for in order. */
+/** Reads the positions of documents that are requested in order. */
 class PlaceCursor {
   readonly #postings: TermPostings;
   #at = 0;
@@ -211,7 +211,7 @@ class PlaceCursor {
   }
 }
 
-/** Where an id stands, or would, at `from` or after it. Steps grow, because what follows is mostly near. */
+/** The index of an id, or where it would be, at `from` or after it. Steps grow, because the next one is usually near. */
 function seek(ids: Float64Array, id: number, from: number): number {
   let low = from;
   let step = 1;
@@ -228,7 +228,7 @@ function seek(ids: Float64Array, id: number, from: number): number {
   return low;
 }
 
-/** Gives the places of a word in one document after the other; for a beginning, those of every term that fits, in order. */
+/** Reads the positions of a word in one document after the other; for a prefix, those of all matching terms, in order. */
 function makePlaceReader(spelled: Spelled): (id: number) => Int32Array {
   const cursors = spelled.map(([, postings]) => new PlaceCursor(postings));
   const [only] = cursors;
@@ -236,7 +236,7 @@ function makePlaceReader(spelled: Spelled): (id: number) => Int32Array {
   return (id) => Int32Array.from(cursors.flatMap((cursor) => [...cursor.read(id)])).sort();
 }
 
-/** Whether each list has a place right after one of the list before it, from the first list to the last. */
+/** Whether each list has a position right after one of the list before it, from the first list to the last. */
 function followEachOther(lists: readonly Int32Array[]): boolean {
   const [first = NO_PLACES] = lists;
   for (const start of first) if (isRunAt(lists, start)) return true;

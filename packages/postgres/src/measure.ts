@@ -1,4 +1,4 @@
-/** Counting: what a conversation holds and what of it the context leaves out, and what the tables are used for. */
+/** Counts: what a conversation contains and what the context leaves out, and the sizes of tables. */
 import { shareStorage, toCounts } from "@lossless/core/adapter";
 import type { ShownCounters, StorageKinds } from "@lossless/core/adapter";
 import type { MessageCounts, Row, StorageShares } from "@lossless/core/ports";
@@ -21,7 +21,7 @@ interface Count {
   readonly n: number;
 }
 
-/** Conversations that are not there, or not the owner's, are left out. */
+/** Conversations that do not exist, or belong to another owner, are omitted. */
 export function countMessages(
   { sql }: StoreContext,
   conversationIds: readonly number[],
@@ -48,7 +48,7 @@ export function countMessages(
   });
 }
 
-/** Tables by name, with what they take beside their indexes. */
+/** Tables by name, with their size beside that of their indexes. */
 const TABLES = `
   SELECT r.relname::text AS name, sum(pg_table_size(c.oid)) AS bytes, sum(pg_indexes_size(c.oid)) AS indexes
   FROM pg_class c JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
@@ -57,7 +57,7 @@ const TEXTS = "SELECT kind, sum(octet_length(content)) AS bytes FROM summaries G
 const ARRIVED = "SELECT coalesce(sum(arrival_bytes), 0) AS bytes FROM conversations";
 const FILES = "SELECT coalesce(sum(byte_size), 0) AS bytes FROM large_files";
 
-/** Which share a table belongs to; every other is order, proof and accounts. Large payloads count as what they are, wherever they lie. */
+/** The kind of each table; all others are order, proof and accounts. Large payloads count as such, wherever they are. */
 const KINDS: Readonly<Record<string, keyof StorageKinds | null>> = {
   messages: "messages",
   message_parts: "messages",

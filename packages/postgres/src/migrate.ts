@@ -1,8 +1,8 @@
 /**
- * Brings a database to the current schema, or refuses it. A row of `archive_schema` says that this is an archive and how old its schema is.
+ * Brings a database to the current schema, or refuses it. A row of `archive_schema` marks an archive and has the version of its schema.
  *
- * Every transaction that writes reads that row. A migration changes the table itself, so it waits for every writer under way, and whoever
- * comes later reads the new version: a program that does not know it stores nothing any more.
+ * Every transaction that writes reads that row. A migration changes the table itself, so it waits for every running writer, and later ones read
+ * the new version: a program that does not know it can no longer write.
  */
 import { APPLICATION_ID, EngineError } from "@lossless/core/adapter";
 import { TABLE_NAMES, tables } from "@lossless/core/ports";
@@ -17,11 +17,11 @@ import * as links from "./migrations/0004-links.ts";
 interface Migration {
   readonly version: number;
   readonly sql: string;
-  /** Changes rows of an archive that was there before, when the schema is the newest one; in the same transaction. */
+  /** Changes existing rows once the schema is the newest one; in the same transaction. */
   readonly finish?: (sql: WriteSql) => Promise<void>;
 }
 
-/** Into how many parts large tables are divided is decided once, when they are made; what changes them later works either way. */
+/** The number of partitions is decided once, when the tables are created; later changes work either way. */
 const listMigrations = (partitions: number): readonly Migration[] => [
   { version: archive.version, sql: archive.makeSql(partitions) + textIndex },
   labelsAndTimes,
@@ -32,11 +32,11 @@ const MIGRATIONS = listMigrations(0);
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Numbers the lock that migrations take; any number that no other program takes would do. */
+/** The number of the advisory lock of migrations; any number that no other program uses would do. */
 const MIGRATION_LOCK = APPLICATION_ID;
 const CREATE_VERSION = `
   CREATE TABLE IF NOT EXISTS archive_schema (application_id bigint PRIMARY KEY, version bigint NOT NULL)`;
-/** The change of the table waits for every transaction that has read it. */
+/** Changing the table waits for every transaction that has read it. */
 const setVersion = (version: number): string => `
   ALTER TABLE archive_schema ALTER COLUMN version SET DEFAULT ${version};
   INSERT INTO archive_schema (application_id) VALUES (${APPLICATION_ID})
@@ -44,13 +44,13 @@ const setVersion = (version: number): string => `
 
 export interface MigrateOptions {
   readonly create: boolean;
-  /** The newest version that the program knows; an older one, for tests. */
+  /** The newest version that the program knows; tests use an older one. */
   readonly known?: number;
   /** Runs at the end of an upgrade, in its transaction. */
   readonly onUpgraded?: (sql: WriteSql) => Promise<void>;
 }
 
-/** One transaction: whatever ends it leaves the schema and the rows that were there. */
+/** One transaction: if it fails, the old schema and rows stay. */
 export async function migrate(connection: Connection, options: MigrateOptions): Promise<void> {
   const { known = SCHEMA_VERSION } = options;
   const found = await readVersion(connection);
@@ -122,13 +122,13 @@ async function readVersion(sql: Sql): Promise<number> {
   return row?.version ?? 0;
 }
 
-/** Of tables, whether the reader may use them or not; a view shows a part of the one that has its name and `_by_role`. */
+/** Columns of tables, whether the reader may use them or not; a view shows a part of the table with its name and `_by_role`. */
 const COLUMNS = `
   SELECT regexp_replace(c.relname, '_by_role$', '')::text AS "table", a.attname::text AS name, format_type(a.atttypid, NULL) AS type,
     NOT a.attnotnull AS "isNullable"
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
   WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped`;
-/** Indexes, constraints and triggers by their names; what the server made itself for its own purposes is left out. */
+/** Indexes, constraints and triggers by name; those that the server created for its own purposes are excluded. */
 const NAMES = `
   SELECT 'index' AS kind, indexname::text AS name FROM pg_indexes WHERE schemaname = current_schema()
   UNION ALL SELECT 'constraint', conname::text FROM pg_constraint WHERE connamespace = current_schema()::regnamespace
@@ -144,7 +144,7 @@ interface ColumnRow {
   readonly isNullable: boolean;
 }
 
-/** What differs between the schema of a database and the one that the migrations make, in words. */
+/** The differences between the schema of a database and that of the migrations, in words. */
 export async function compareSchema(sql: Sql): Promise<string[]> {
   const [columns, names] = await Promise.all([
     sql.all<ColumnRow>(COLUMNS),

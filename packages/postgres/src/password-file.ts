@@ -1,6 +1,6 @@
 /**
- * The password of a login from `~/.pgpass`, or from the file that PGPASSFILE names, as libpq reads it: lines of host:port:database:user:password, `*` for
- * any, the first line that fits. A file that others may read is left alone, as libpq does.
+ * The password of a login from `~/.pgpass`, or from the file that PGPASSFILE names, in libpq's format: lines of
+ * host:port:database:user:password, `*` for any, the first match wins. A file that others may read is ignored, as in libpq.
  */
 import { readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
@@ -16,10 +16,10 @@ export interface Login {
 const OTHERS = 0o077;
 const FIELDS = /((?:\\.|[^:\\])*)(?::|$)/gy;
 
-/** Undefined where the file has none. */
+/** Undefined if the file has none. */
 export function findPassword({ host, port, database, user }: Login): string | undefined {
   const text = readPasswords();
-  // A socket's folder is asked for as localhost.
+  // For a socket's folder, libpq looks up localhost.
   const wanted = [host.startsWith("/") ? "localhost" : host, String(port), database, user];
   for (const line of text.split(/\r?\n/)) {
     if (line === "" || line.startsWith("#")) continue;

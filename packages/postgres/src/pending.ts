@@ -1,6 +1,6 @@
 /**
- * Documents that are stored and not in the index yet, as their texts tell: searches read them, so that nothing stored is ever missed. Their
- * terms are kept while they stay pending; there are few, unless a long import is under way.
+ * Documents that are stored and not in the index yet: searches read their texts, so that nothing stored is ever missed. Their terms are cached
+ * while they are pending; there are few, unless a long import is running.
  */
 import {
   decodeBody,
@@ -17,7 +17,7 @@ import type { Sql, Statement } from "./connection.ts";
 import { statement } from "./connection.ts";
 import { splitTerms } from "./segment.ts";
 
-/** More are read in pages, and not kept. */
+/** More are read in pages, and not cached. */
 export const PENDING_PAGE = 1_024;
 
 const SCOPED = `
@@ -43,14 +43,14 @@ const BODIES = `
   SELECT m.message_id AS id, m.conversation_id, m.body, m.encoding, m.arrival_bytes FROM messages m
   WHERE m.message_id = ANY($1::bigint[]) AND m.forgotten_at IS NULL ORDER BY m.message_id`;
 
-/** A message as it is read to be indexed. */
+/** A message as read for indexing. */
 export interface MessageDocument {
   readonly id: number;
   readonly conversationId: number;
   readonly readTerms: ReadTerms;
 }
 
-/** What reads stored messages. Without a way to read them there are none. */
+/** Reads stored messages. Without a reader there are none. */
 export interface MessageReader {
   readonly files: Files;
   readonly derive: Derive | null;
@@ -86,7 +86,7 @@ async function toDocuments(
   const stored = rows.flatMap((row) =>
     row.body === null ? [] : [{ ...row, message_id: row.id, body: row.body }],
   );
-  // Whoever keeps every payload in the body has the length that arrived.
+  // A body with all its payloads has the arrival length.
   const plain = new Map(stored.map((row) => [row.id, decodeBody(row, row.arrival_bytes)]));
   const cut = stored.filter((row) => plain.get(row.id)?.byteLength !== row.arrival_bytes);
   const cutIds = cut.map(({ id }) => id);
@@ -103,7 +103,7 @@ async function toDocuments(
   });
 }
 
-/** What a message says without its large file, when that is gone: finding the rest is better than finding nothing. */
+/** The text of a message without its large file, when that is gone: finding the rest is better than finding nothing. */
 function putBack(
   row: StoredBody,
   parts: readonly CutPart[],
@@ -118,7 +118,7 @@ function putBack(
   }
 }
 
-/** A pending document as a search sees it. */
+/** A pending document for a search. */
 export interface PendingDocument {
   readonly id: number;
   readonly terms: TextTerms;
@@ -129,7 +129,7 @@ const toTextTerms = ({ words, idents }: IndexTerms): TextTerms => ({
   idents: splitTerms(idents),
 });
 
-/** A document and its number of words; null when it is not in the index, and then with its text, unless that is known. */
+/** A document and its word count; null when it is not in the index, and then with its text, unless that is known. */
 export interface Counted extends Pick<PendingRow, "id" | "conversation_id"> {
   readonly words: number | null;
   readonly body?: Uint8Array | null;
@@ -141,10 +141,10 @@ export interface Counted extends Pick<PendingRow, "id" | "conversation_id"> {
 export type PendingRow = BodyRow & { readonly content?: string | null };
 
 export class PendingTexts {
-  /** Of messages only: the text of a summary may change under its number. */
+  /** Only messages: the text of a summary may change under its number. */
   readonly #known = new Map<number, PendingDocument>();
 
-  /** Asks for the pending documents of a scope from an id on; {@link take} reads the answer. */
+  /** Requests the pending documents of a scope from an id on; {@link take} reads the answer. */
   ask(kind: DocumentKind, scope: RecallScope, conversations: readonly number[] | null, after = 0): Statement {
     const { owner = null, since = null, before = null, role = null } = scope;
     return kind === "message"
@@ -157,7 +157,7 @@ export class PendingTexts {
     return [...this.#known.keys()];
   }
 
-  /** Fills in how many words pending documents have: they are not among the documents of the index. */
+  /** Fills in the word counts of pending documents, which the index does not have. */
   async fillWords<T extends Counted>(
     sql: Sql,
     reader: MessageReader,
@@ -194,7 +194,7 @@ export class PendingTexts {
 const readSummary = ({ id, content }: PendingRow): PendingDocument[] =>
   typeof content === "string" ? [{ id, terms: toTextTerms(encodeForIndex(content)) }] : [];
 
-/** How many words the texts of some documents have. */
+/** The word counts of some documents' texts. */
 async function countWords(
   sql: Sql,
   reader: MessageReader,

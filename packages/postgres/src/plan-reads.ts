@@ -1,7 +1,7 @@
 /**
- * The questions of plans, answered by the server inside the transaction of the plan. Each question sends its statements at once, so that a set
- * of them takes one round trip. A lock is a statement of its own before the reads: what a statement reads is as old as its beginning, and a
- * statement that waited for a lock began before it had it.
+ * The reads of plans, answered by the server inside the transaction of the plan. Each read sends its statements at once, so that a set of them
+ * takes one round trip. A lock is a separate statement before the reads: a statement sees the state at its start, and one that waited for a lock
+ * started before it had it.
  */
 import { ATTACHMENT_PREFIX, Conflict, EVENT_KIND, HIDDEN, PAGE_ROWS } from "@lossless/core/adapter";
 import type { SessionRef } from "@lossless/core/adapter";
@@ -40,7 +40,7 @@ import type { Sql, Statement } from "./connection.ts";
 import type { SqlValue } from "./sql-values.ts";
 import { renderCount, renderKeys, renderPage } from "./table-reads.ts";
 
-/** Others may refer to a head while it is locked; nobody else may change it. */
+/** Others may refer to a locked head; nobody else may change it. */
 const LOCK = " FOR NO KEY UPDATE OF c";
 const LOCK_FREE = `${LOCK} SKIP LOCKED`;
 const HEAD = `
@@ -70,7 +70,7 @@ const CHAIN_AT = `
   SELECT chain FROM messages WHERE conversation_id = $1 AND seq = $2
   UNION ALL SELECT chain FROM ledger WHERE conversation_id = $1 AND seq = $2`;
 const TURNS = "SELECT advancement_key FROM turns WHERE advancement_key = ANY($1::text[])";
-/** `place` counts what was asked for: not every id comes out of the database as it went in. */
+/** `place` numbers the requested ids: not every id is returned by the database exactly as sent. */
 const ASKED = "unnest($3::text[]) WITH ORDINALITY a (event_id, place)";
 const VERSIONS = `
   SELECT a.place, m.message_id, m.conversation_id, m.seq, m.position, m.salt, m.commitment, m.forgotten_at, r.key_id, r.keyed, r.sealed
@@ -108,7 +108,7 @@ const SHOWN_BEFORE = `
 const FILES = "SELECT * FROM large_files WHERE file_id = ANY($1::text[])";
 const CALIBRATIONS = `
   SELECT model, factor, samples, updated_at FROM token_calibration WHERE model = ANY($1::text[])`;
-/** Every turn of every conversation teaches the same few rows: who finds one locked does not wait for it. */
+/** Every turn of every conversation updates the same few rows: a transaction that finds one locked skips it. */
 const CALIBRATIONS_LOCKED = `
   WITH own AS MATERIALIZED (SELECT * FROM token_calibration WHERE model = ANY($1::text[]) ORDER BY model FOR NO KEY UPDATE SKIP LOCKED)
   SELECT t.model, coalesce(o.factor, t.factor) AS factor, coalesce(o.samples, t.samples) AS samples, t.updated_at, o.model IS NULL AS "isBusy"
@@ -141,7 +141,7 @@ const SPAN_COLUMNS = [
   "is_root",
 ];
 const SPAN = SPAN_COLUMNS.map((column) => `s.${column}`).join(", ");
-/** From the summary that stands over a place down to the lowest that holds it. */
+/** From the summary above a place down to the lowest that contains it. */
 const PATHS = `
   WITH RECURSIVE path (place, position, seq, summary_id, level) AS (
     SELECT a.place, a.position, a.seq, i.summary_id, 0 FROM ${POINTS} CROSS JOIN ${ITEM_BEFORE}
@@ -169,14 +169,14 @@ const CONTENTS =
   "SELECT summary_id, conversation_id, content FROM summaries WHERE summary_id = ANY($1::text[])";
 const WITH_PREVIOUS = `
   SELECT summary_id, start_pos, start_seq, previous_id FROM summaries WHERE conversation_id = $1 AND previous_id IS NOT NULL`;
-/** Summaries in the order in which they were asked for, each with its sources in order. */
+/** Summaries in the requested order, each with its sources in order. */
 const ofEach = (messages: string, summaries: string): string => `
   SELECT q.* FROM unnest($1::text[]) WITH ORDINALITY a (summary_id, place) CROSS JOIN LATERAL (
     SELECT ${messages} FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = a.summary_id
     UNION ALL
     SELECT ${summaries} FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = a.summary_id) q
   ORDER BY a.place, q.ordinal`;
-/** Links as they stand, also to what is missing. */
+/** All links, including those to missing rows. */
 const SOURCES = `
   SELECT q.* FROM unnest($1::text[]) WITH ORDINALITY a (summary_id, place) CROSS JOIN LATERAL (
     SELECT l.summary_id, l.ordinal, l.message_id, NULL::text AS source_id FROM summary_messages l WHERE l.summary_id = a.summary_id
@@ -192,7 +192,7 @@ const SOURCE_SPANS = ofEach(
    NULL::bigint AS depth, NULL::bigint AS messages, NULL::bigint AS descendant_count, NULL::bigint AS stale`,
   "p.summary_id, p.ordinal, s.start_pos, s.start_seq, s.end_pos, s.end_seq, NULL, s.depth, s.messages, s.descendant_count, s.stale",
 );
-/** The sources of a summary as they are now. */
+/** The current sources of a summary. */
 const CURRENT_SOURCES = `
   SELECT l.ordinal, m.position AS start_pos, m.seq, m.position AS end_pos, m.message_id, NULL::text AS summary_id,
          coalesce(n.tokens, m.tokens) AS tokens, 1::bigint AS messages, -1::bigint AS depth, m.hidden_now AS hidden,
@@ -206,7 +206,7 @@ const CURRENT_SOURCES = `
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = $1 ORDER BY 1`;
 const DERIVED =
   "SELECT summary_id, ordinal, parent_summary_id FROM summary_parents WHERE parent_summary_id = $1";
-/** All versions of the events that the given ids belong to, and of what is attached to them: `media:<event id>:<number>`. */
+/** All versions of the events with the given ids, and of their attachments: `media:<event id>:<number>`. */
 const FORGETTABLE = `
   WITH named AS (SELECT DISTINCT coalesce(m.revises, m.message_id) AS id FROM messages m WHERE m.message_id = ANY($1::bigint[])),
   attachments AS (
@@ -229,7 +229,7 @@ const FILES_ONLY_OF = `
   WHERE f.file_id IN (SELECT p.file_id FROM message_parts p WHERE p.message_id = ANY($1::bigint[]))
     AND NOT EXISTS (SELECT 1 FROM message_parts o WHERE o.file_id = f.file_id AND o.message_id <> ALL($1::bigint[]))
   ORDER BY f.file_id`;
-/** Every summary above the messages, however high and whatever its state. */
+/** Every summary above the messages, at any depth and in any state. */
 const SUMMARIES_ABOVE = `
   WITH RECURSIVE touched (id) AS (
     (SELECT l.summary_id FROM summary_messages l WHERE l.message_id = ANY($1::bigint[])
@@ -277,7 +277,7 @@ type PlacementRow = Pick<Row<"sessions">, "session_ref" | "base_tokens"> & {
   readonly conversation_id: number | null;
 };
 
-/** A row with the number of what it answers, from 1 on. */
+/** A row with the number of its request, from 1. */
 type Numbered<T> = T & { readonly place: number };
 
 export class PlanReads implements ReadsLater {
@@ -285,7 +285,7 @@ export class PlanReads implements ReadsLater {
   readonly #files: Files;
   readonly #lock: string;
 
-  /** A plan that only reads takes no locks. */
+  /** A read-only plan takes no locks. */
   constructor(sql: Sql, files: Files, isLocking: boolean) {
     this.#sql = sql;
     this.#files = files;
@@ -305,7 +305,7 @@ export class PlanReads implements ReadsLater {
     );
     const head = heads[0] ?? null;
     const wanted = placements[0]?.conversation_id ?? active?.conversation_id ?? null;
-    // Somebody has placed the session, or begun another conversation, while this waited for the lock.
+    // Another transaction has placed the session, or started another conversation, while this waited for the lock.
     if ((head?.conversation_id ?? null) !== wanted) throw new Conflict("the session has moved");
     const [first] = rows;
     const session = first ? { session_ref: first.session_ref, base_tokens: first.base_tokens } : null;
@@ -533,12 +533,12 @@ export class PlanReads implements ReadsLater {
     return (await this.#sql.get<{ n: number }>(text, ...values))?.n ?? 0;
   }
 
-  /** Nothing is asked for nothing. */
+  /** Sends nothing for an empty list of keys. */
   async #some<T>(text: string, keys: readonly (number | string)[]): Promise<T[]> {
     return keys.length === 0 ? [] : this.#sql.all<T>(text, keys);
   }
 
-  /** What event ids of a session name, under the ids that were asked for. */
+  /** What event ids of a session name, under the requested ids. */
   async #named<T extends object>(
     text: string,
     owner: string,

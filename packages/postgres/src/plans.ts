@@ -1,6 +1,6 @@
 /**
- * Runs plans on PostgreSQL: one round trip for each set of questions, and one for the change set with the COMMIT. A plan that met a conflict,
- * lost against another transaction, or whose COMMIT was not answered, begins anew; it recognises what it has stored before.
+ * Runs plans on PostgreSQL: one round trip for each set of reads, and one for the change set with the COMMIT. A plan that met a conflict, lost
+ * against another transaction, or whose COMMIT was not answered, runs again; it recognises what it has already stored.
  */
 import { Conflict } from "@lossless/core/adapter";
 import type { Asking } from "@lossless/core/adapter";
@@ -12,7 +12,7 @@ import { noteSealed } from "./seals.ts";
 import type { StoreContext } from "./store-context.ts";
 import { renderChanges } from "./write-rows.ts";
 
-/** How a transaction around a plan is begun anew that would not recognise what it has stored. */
+/** For a transaction around a plan that would not recognise what it has already stored. */
 export const CONFLICTING: WriteOptions = { isConflict: (error) => error instanceof Conflict };
 
 const REPEATED: WriteOptions = { ...CONFLICTING, isRepeatable: true };
@@ -36,11 +36,11 @@ const refuse = (): never => {
   throw new Error("what only reads has nothing to write");
 };
 
-/** A plan that writes nothing, on one state of the archive. */
+/** A plan that writes nothing, on one snapshot of the archive. */
 export const readPlan = <T>(context: StoreContext, plan: () => Asking<T>): Promise<T> =>
   context.sql.read((sql) => answerNow(context, sql, plan()));
 
-/** A part of a plan for a verb that is none itself, in the transaction of the caller. */
+/** A part of a plan for a verb that is not one itself, in the transaction of the caller. */
 export async function answerNow<T>(
   { files }: Pick<StoreContext, "files">,
   sql: Sql,
@@ -49,11 +49,11 @@ export async function answerNow<T>(
   return (await answerLater(part, new PlanReads(sql, files, false), refuse)).value;
 }
 
-/** Nobody waits for it: it travels with the next question, or with the COMMIT. */
+/** Not awaited: pipelined with the next read, or with the COMMIT. */
 function applyChanges({ files, index }: StoreContext, sql: WriteSql, changes: Changes): void {
   noteSealed(sql, changes);
   sql.post(...renderChanges(changes), ...index.render(changes.index));
-  // After the rows: the server lets a role put what belongs to a conversation that it sees.
+  // After the rows: the server only lets a role store what belongs to a conversation that it sees.
   for (const { blob, content } of changes.files) files.put(sql, blob, content);
   if (changes.index.length > 0) sql.afterCommit(() => index.noteCommitted(changes.index));
 }

@@ -1,6 +1,6 @@
 /**
- * The PostgreSQL adapter of the store port: the table of verbs bound to a context. A snapshot is the same verbs in a transaction that only
- * reads; what brings an archive in, in one that nobody sees before it is committed.
+ * The PostgreSQL adapter of the store port: the table of verbs bound to a context. A snapshot is the same verbs in a read-only transaction; an
+ * intake is the same in one that nobody sees before its commit.
  */
 import type { ArchiveStatus, Derive, EventSink, Intake, Snapshot } from "@lossless/core/ports";
 import { parseServerAddress } from "./address.ts";
@@ -24,11 +24,11 @@ export interface PostgresStoreOptions {
   readonly readOnly?: boolean | undefined;
   readonly busyLimitMs?: number | undefined;
   readonly onEvent?: EventSink | undefined;
-  /** Reads a stored message for the index: what another process stored and did not come to index. */
+  /** Reads a stored message for the index: one that another process stored and did not index. */
   readonly derive?: Derive | undefined;
   /** The time of this machine, for tests. */
   readonly clock?: (() => number) | undefined;
-  /** Hears how often each plan asked, for tests. */
+  /** Called with the number of reads of each plan, for tests. */
   readonly onPlan?: ((asks: number) => void) | undefined;
 }
 
@@ -71,7 +71,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
         ? connection.write(run, { ...CONFLICTING, isPatient: true })
         : connection.writeThroughout(run);
     },
-    // Searches read what is pending: an index written for each of them would cost many times what that costs.
+    // Searches read pending texts: writing the index for each search would cost many times as much.
     flushIndex: () => (derive === null ? queue.settle("all") : Promise.resolve()),
     close: async () => {
       await queue.close();

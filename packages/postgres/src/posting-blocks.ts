@@ -1,11 +1,11 @@
 /**
- * Posting blocks: which documents of a segment hold a term, and where in their text, as bytes. Two values, so that a question that needs no
- * positions never reads any:
+ * Posting blocks: the documents of a segment that contain a term, and the positions in their text, as bytes. Two values, so that a query that
+ * needs no positions never reads any:
  *
- * - `documents`: for each document, in the order of ids, the distance to the id before it and the number of bytes its places take;
- * - `places`: for each document its positions in the text, each as the distance to the one before.
+ * - `documents`: for each document, in the order of ids, the distance to the previous id and the number of bytes of its positions;
+ * - `places`: for each document its positions in the text, each as the distance to the previous one.
  *
- * All numbers are varints, seven bits a byte, lowest first. Lists without positions (identifiers, conversations) have the ids only.
+ * All numbers are varints, seven bits a byte, lowest first. Lists without positions (identifiers, conversations) have only the ids.
  *
  * Invariant: ids and positions grow strictly. A block that breaks this, or ends inside a number, is damaged and refused.
  */
@@ -14,7 +14,7 @@
 const MAX_SMALL = 0x0fff_ffff;
 const FIRST_BYTES = 8;
 
-/** Bytes that grow. */
+/** A growing byte buffer. */
 class VarintWriter {
   #bytes = new Uint8Array(FIRST_BYTES);
   length = 0;
@@ -59,12 +59,12 @@ export interface PostingBlock {
   readonly places: Uint8Array;
 }
 
-/** Writes the block of one term. Documents are added in the order of their ids, the positions of each in their order. */
+/** Writes the block of one term. Documents are added in order of ids, the positions of each in order. */
 export class PostingWriter {
   readonly #documents = new VarintWriter();
   readonly #places = new VarintWriter();
   #lastId = 0;
-  /** The document that is being written: where its places begin, and the last of them. */
+  /** The current document: where its positions begin, and the last of them. */
   #id = 0;
   #start = 0;
   #lastPlace = 0;
@@ -75,7 +75,7 @@ export class PostingWriter {
     this.#lastPlace = place;
   }
 
-  /** A document with its places as another block has them. */
+  /** A document with its positions as encoded in another block. */
   addDocument(id: number, places: Uint8Array): void {
     this.#begin(id);
     this.#places.append(places);
@@ -106,7 +106,7 @@ export class PostingWriter {
 export interface BlockDocuments {
   /** In order. */
   readonly ids: Float64Array;
-  /** Where the places of each begin; one more entry says where the last ones end. */
+  /** Where the positions of each begin; one more entry is the end of the last ones. */
   readonly starts: Uint32Array;
 }
 
@@ -119,7 +119,7 @@ export function decodeDocuments(bytes: Uint8Array): BlockDocuments {
   let start = 0;
   let next = 0;
   for (let at = 0; at < count; at++) {
-    // Nearly all numbers take one byte; to call a function for each would cost more than to read it.
+    // Nearly all numbers take one byte; calling a function for each would cost more than reading it.
     const step = bytes[next] ?? 0;
     if (step < 0x80) next++;
     else next = endOf(bytes, next);
@@ -159,7 +159,7 @@ export function decodeIds(bytes: Uint8Array): Float64Array {
   return ids;
 }
 
-/** Writes the positions of one document into `into`, which has room for them; gives how many there are. */
+/** Decodes the positions of one document into `into`, which is large enough; returns their number. */
 export function decodePlaces(places: Uint8Array, start: number, end: number, into: Int32Array): number {
   let place = 0;
   let count = 0;
@@ -178,14 +178,14 @@ function countNumbers(bytes: Uint8Array): number {
   return count;
 }
 
-/** Where the number that begins at a byte ends. */
+/** The end of the number that begins at a byte. */
 function endOf(bytes: Uint8Array, start: number): number {
   let at = start;
   while ((bytes[at] ?? 0) >= 0x80) at++;
   return at + 1;
 }
 
-/** The number that ends before a byte and is longer than one. */
+/** The number of more than one byte that ends before a byte. */
 function readVarint(bytes: Uint8Array, end: number): number {
   let value = bytes[end - 1] ?? 0;
   for (let at = end - 2; at >= 0 && (bytes[at] ?? 0) >= 0x80; at--)

@@ -1,6 +1,6 @@
 /**
- * Reading conversations, messages, files and the state of the archive. Every read that serves a caller is filtered by its owner. What belongs
- * together is asked together: one round trip, and one more where payloads have to be put back.
+ * Reading conversations, messages, files and the state of the archive. Every read that serves a caller is filtered by its owner. Related
+ * statements are pipelined: one round trip, and one more if payloads have to be put back.
  */
 import {
   countReasons,
@@ -54,13 +54,13 @@ const CONVERSATION_COLUMNS = `
   c.agent, c.project, c.branch, c.title, c.model, c.name, c.tags, c.pinned_at, c.unlisted_at,
   c.message_count, c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
 const FILTERS = ["owner", "sessionKey", "project", "agent", "exceptSession"] as const;
-/** The conversations that {@link bindFilter} chooses. */
+/** The conversations that {@link bindFilter} selects. */
 export const CHOSEN = `
   ($1::text IS NULL OR c.owner = $1) AND ($2::text IS NULL OR c.session_key = $2) AND ($3::text IS NULL OR c.project = $3)
   AND ($4::text IS NULL OR c.agent = $4) AND ($5::text IS NULL OR c.session_id <> $5)`;
 export const bindFilter = (filter: ConversationFilter): SqlValue[] =>
   FILTERS.map((key) => filter[key] ?? null);
-/** What lists are narrowed by beside that; see {@link bindList}. */
+/** Further filters of lists; see {@link bindList}. */
 const LISTED = `
   ($6::text IS NULL OR c.model = $6) AND ($7::bigint IS NULL OR c.last_at >= $7)
   AND ($8::bigint IS NULL OR c.last_at < $8) AND ($9::bigint = 1 OR c.unlisted_at IS NULL)
@@ -86,7 +86,7 @@ const LISTS: Readonly<Record<ConversationOrder, string>> = {
   agent: byText("agent"),
   model: byText("model"),
 };
-/** Looks at the first rows only: a conversation without a user is not read to its end. */
+/** Reads only the first rows: a conversation without a user is not read to its end. */
 const OPENINGS = `
   SELECT j.id AS "conversationId", m.message_id AS "messageId"
   FROM unnest($1::bigint[]) WITH ORDINALITY j (id, place) CROSS JOIN LATERAL (
@@ -98,7 +98,7 @@ const OPENINGS = `
 const SELECT_CONVERSATION = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id = $1 AND ($2::text IS NULL OR c.owner = $2)`;
 
-/** The time that reading shows: of a line without one, that of the next line that has one, at the end that of the last before. */
+/** The displayed time: a line without one has that of the next line with one, at the end that of the last before. */
 const nextDated = (isBehind: boolean): string => `
   (SELECT n.created_at FROM messages n
    WHERE n.conversation_id = m.conversation_id AND n.dated = 1 AND (n.position, n.seq) ${isBehind ? ">" : "<"} (m.position, m.seq)
@@ -121,7 +121,7 @@ const PARTS_OF = `
 const SELECT_FILE = `
   SELECT f.* FROM large_files f JOIN conversations c USING (conversation_id)
   WHERE f.file_id = $1 AND ($2::text IS NULL OR c.owner = $2)`;
-/** One look per session: event ids are random, and an index over all of them would cost every import more than this. */
+/** One lookup per session: event ids are random, and an index over all of them would cost every import more than this. */
 const SESSIONS_WITH = `
   SELECT s.session_id FROM sessions s
   WHERE s.owner = $1 AND EXISTS (SELECT 1 FROM event_ids e WHERE e.session_ref = s.session_ref AND e.event_id = $2)
@@ -133,7 +133,7 @@ const SESSION_STATE = `
     (SELECT p.conversation_id FROM placements p WHERE p.session_ref = s.session_ref ORDER BY p.start_position DESC LIMIT 1)
       AS conversation_id
   FROM sessions s WHERE s.session_ref = (${SESSION_REF})`;
-/** `place` counts what was asked for: not every id comes out of the database as it went in. */
+/** `place` numbers the requested ids: not every id is returned by the database exactly as sent. */
 const KNOWN_EVENTS = `
   SELECT a.place FROM unnest($3::text[]) WITH ORDINALITY a (event_id, place)
   JOIN event_ids e ON e.session_ref = (${SESSION_REF}) AND e.event_id = a.event_id ORDER BY a.place`;
@@ -259,7 +259,7 @@ export function readMessage(
   });
 }
 
-/** The bytes handed in: the body decompressed, each payload put back from its file. All payloads take one round trip. */
+/** The arrival bytes: the decompressed body, with each payload put back from its file. All payloads take one round trip. */
 async function restore(
   files: StoreContext["files"],
   sql: Sql,
@@ -273,7 +273,7 @@ async function restore(
   return putTogether(row, payloads, contents);
 }
 
-/** The bytes handed in with each message, in the transaction of the caller. Rows that lost nothing to a file ask for nothing more. */
+/** The arrival bytes of each message, in the transaction of the caller. Rows without payloads in files need no further query. */
 export async function restoreAll(
   files: StoreContext["files"],
   sql: Sql,
@@ -295,8 +295,8 @@ export async function restoreAll(
 }
 
 /**
- * The same for messages by their ids, whose rows are on their way: what was cut out of them is asked for before it is known whether there is
- * any, so that all takes one round trip.
+ * The same for messages by their ids, whose rows are already requested: their payloads are requested before it is known whether there are any,
+ * so that everything takes one round trip.
  */
 export async function restoreAsked<R extends StoredBody>(
   files: StoreContext["files"],
@@ -325,7 +325,7 @@ async function readParts(
   return Map.groupBy(rows, ({ message_id }) => message_id);
 }
 
-/** The first version of each message, and what its newest holds. */
+/** The first version of each message, and the content of its newest. */
 const SELECT_SHOWN = `
   SELECT f.message_id, f.seq, f.created_at, v.message_id AS version_id, v.body, v.encoding, v.arrival_bytes, v.tokens
   FROM unnest($1::bigint[]) WITH ORDINALITY j (id, place) JOIN messages f ON f.message_id = j.id
@@ -341,7 +341,7 @@ type ShownRow = Pick<
   "message_id" | "seq" | "created_at" | "body" | "encoding" | "arrival_bytes" | "tokens"
 > & { readonly version_id: number };
 
-/** What stands in the place of payloads comes along: to ask for it after a look at the bodies would be another round trip. */
+/** Includes the references of payloads: requesting them after reading the bodies would be another round trip. */
 export function readShown({ sql }: StoreContext, messageIds: readonly number[]): Promise<ShownMessage[]> {
   if (messageIds.length === 0) return Promise.resolve([]);
   return sql.read(async (own) => {
@@ -445,7 +445,7 @@ interface Totals extends Record<
   readonly last_at: number | null;
 }
 
-/** All but the name of the database and the state of the index. */
+/** Everything but the name of the database and the state of the index. */
 export function readStatus(
   { sql }: StoreContext,
   owner: string | null,

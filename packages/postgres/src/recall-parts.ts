@@ -1,6 +1,6 @@
 /**
- * Parts of messages that are calls or results of our own tools: what `archive/recall-parts.ts` finds, asked of the one index that knows our
- * calls. The text of a message with other parts comes along. So one round trip tells all, and other statements can travel with it.
+ * Parts of messages that are calls or results of our own tools: what `archive/recall-parts.ts` finds, from the one index that has our calls. The
+ * text of a message with other parts is included. So one round trip is enough, and other statements can be pipelined with it.
  */
 import { decodeBody, FARTHEST_CALL, gatherRecallParts } from "@lossless/core/adapter";
 import type { FoundPart, StoredBody } from "@lossless/core/adapter";
@@ -11,12 +11,12 @@ import type { StoreContext } from "./store-context.ts";
 
 /** The condition of the index; a message has few parts beside payloads. */
 const OURS = (alias: string): string => `${alias}.tool_name LIKE '%lcm\\_%'`;
-/** Asked before anything else: archives without any pay nothing. */
+/** Checked before anything else: archives without any pay nothing. */
 export const HAS_RECALL_PARTS = `EXISTS (SELECT 1 FROM message_parts o WHERE ${OURS("o")})`;
 
 /**
- * The statement for the messages that a statement gives as `id`; `tables` are common tables that it needs. A result without a name belongs to
- * the nearest call of its id that stands before it. The server walks back to that one only where the index knows a call of ours with the id.
+ * The statement for the messages that another statement returns as `id`; `tables` are common table expressions that it needs. A result without a
+ * name belongs to the nearest call with its id before it. The server walks back to that one only if the index has a call of ours with the id.
  */
 export const recallPartsOf = (source: string, tables = ""): string => `
   WITH ${tables} asked AS MATERIALIZED (SELECT a.id FROM (${source}) a WHERE (SELECT ${HAS_RECALL_PARTS})),
@@ -45,7 +45,7 @@ const PARTS = recallPartsOf("SELECT unnest($1::bigint[]) AS id");
 type PartRow = FoundPart &
   ((StoredBody & { readonly arrival_bytes: number }) | { readonly message_id: null });
 
-/** The answer to a statement of {@link recallPartsOf}. */
+/** Reads the answer to a statement of {@link recallPartsOf}. */
 export async function readRecallParts(
   sql: Sql,
   text: string,
@@ -56,7 +56,7 @@ export async function readRecallParts(
   for (const row of rows) {
     if (row.message_id === null || bytesOf.has(row.id)) continue;
     const body = decodeBody(row, row.arrival_bytes);
-    // Without what was cut out of it, it is not what was handed in.
+    // Without its payloads it is not the arrival.
     if (body.byteLength === row.arrival_bytes) bytesOf.set(row.id, body);
   }
   return gatherRecallParts(rows).map((parts) => {
@@ -65,7 +65,7 @@ export async function readRecallParts(
   });
 }
 
-/** Of some messages. */
+/** The recall parts of some messages. */
 export const findRecallParts = (sql: Sql, messageIds: readonly number[]): Promise<RecallParts[]> =>
   messageIds.length === 0 ? Promise.resolve([]) : readRecallParts(sql, PARTS, [...messageIds]);
 

@@ -1,4 +1,4 @@
-/** The vault's rows: keyed commitments of redacted messages, and sealed values. No key comes here. */
+/** The vault's rows: keyed commitments of redacted messages, and sealed values. No key is used here. */
 import { must, toRedaction } from "@lossless/core/adapter";
 import type { RedactionRow, SealedValueRow } from "@lossless/core/adapter";
 import type { PreparedRedaction, RedactedMessage, Row } from "@lossless/core/ports";

@@ -1,10 +1,10 @@
 /**
- * Rebuilding the full-text index while everything goes on: for each owner new segments, in short transactions, that nobody searches before the
- * last one names their generation. Until then searches use the old ones, if they can. An interrupted rebuild leaves the old ones in use; the
- * next one drops what it left.
+ * Rebuilds the full-text index online: for each owner new segments, in short transactions, that are not searched until the last transaction
+ * names their generation. Until then searches use the old ones, if they can. An interrupted rebuild leaves the old ones in use; the next one
+ * drops its leftovers.
  *
- * Invariant: an owner has one rebuild at a time, whose number is in its head. Whoever forgets takes its terms out of new segments, too. What
- * was stored under a number that the pages had passed is pending when the new segments come into use.
+ * Invariant: an owner has one rebuild at a time, whose number is in its head. Forgetting also removes terms from new segments. A document stored
+ * under a number that the pages had already passed is pending when the new segments come into use.
  */
 import { ANALYSIS_VERSION, EngineError } from "@lossless/core/adapter";
 import type { Store } from "@lossless/core/ports";
@@ -74,7 +74,7 @@ class Rebuild {
     this.#owner = owner;
   }
 
-  /** The number of messages so far, with those of the owner. `isEnded` hears how many of these there are. */
+  /** Returns the number of messages so far, including those of the owner. `isEnded` is called with the number of the owner's. */
   async run(isEnded: (mine: number) => boolean, before: number): Promise<number> {
     await this.#context.sql.write((sql) => this.#begin(sql));
     let mine = 0;
@@ -95,7 +95,7 @@ class Rebuild {
     this.#number = (await sql.get<{ rebuild: number }>(BEGIN, this.#owner))?.rebuild ?? 0;
   }
 
-  /** Drops every segment that is not of a generation. */
+  /** Drops all segments of other generations. */
   async #drop(sql: WriteSql, generation: number): Promise<void> {
     const rows = await sql.all<{ segment: number }>(UNFINISHED, this.#owner, generation);
     const segments = rows.map(({ segment }) => segment);
@@ -116,7 +116,7 @@ class Rebuild {
     return this.#context.sql.write(async (sql) => {
       const head = await lockHead(sql, this.#owner, false);
       if (head?.rebuild === this.#number) return work(sql, head);
-      throw new EngineError("database_busy", "cannot rebuild the index: another program rebuilds it", {
+      throw new EngineError("database_busy", "cannot rebuild the index: another program is rebuilding it", {
         hint: "wait until it is done",
       });
     });
@@ -144,7 +144,7 @@ class Rebuild {
     await sql.change(USE, this.#owner, ANALYSIS_VERSION);
   }
 
-  /** Summaries are few beside the messages, so the last transaction takes them all. */
+  /** Summaries are few compared with messages, so the last transaction adds them all. */
   async #addSummaries(sql: WriteSql, head: IndexHead): Promise<void> {
     for (let after = 0; ;) {
       const rows = await sql.all<SummaryRow>(SUMMARIES, this.#owner, after);

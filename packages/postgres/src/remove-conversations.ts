@@ -1,4 +1,4 @@
-/** Removing whole conversations: the rules are in `archive/remove.ts`. The server refuses to leave a row that refers to what is gone. */
+/** Removing whole conversations: the rules are in `archive/remove.ts`. The server refuses to leave dangling references. */
 import { planRemoveConversations } from "@lossless/core/adapter";
 import type { ConversationTies, RemovedCounts } from "@lossless/core/ports";
 import { statement } from "./connection.ts";

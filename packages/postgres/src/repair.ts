@@ -1,4 +1,4 @@
-/** For repair: the version of the schema, whether single events can be given back as they came, and why there is no backup. */
+/** For repair: the version of the schema, whether single events can be restored exactly, and why there is no backup. */
 import { EngineError } from "@lossless/core/adapter";
 import type { Row } from "@lossless/core/ports";
 import { SCHEMA_VERSION } from "./migrate.ts";
@@ -27,7 +27,7 @@ type VersionRow = Pick<Row<"messages">, "message_id" | "body" | "encoding" | "ar
   readonly place: number;
 };
 
-/** Two versions may hold the same bytes; one that does is enough. */
+/** Two versions may have the same bytes; one is enough. */
 export function findUnproven(
   { sql, files }: StoreContext,
   owner: string | null,
@@ -49,7 +49,7 @@ export function findUnproven(
   });
 }
 
-/** A server is copied by its own tools. Nothing is written. */
+/** A server is backed up by its own tools. Nothing is written. */
 export async function backup(): Promise<void> {
   throw new EngineError("usage", "cannot copy a database on a server into a file", {
     hint: "export the archive, or use pg_dump; both see one state while others go on writing",

@@ -1,9 +1,10 @@
 /**
- * Roles of the server that may use the rows of one owner and no others. The rules are part of the schema (`migrations/0003-owners.ts`, and `0004-links.ts` for what may be written); here a role
- * is given the tables, and from the first one on the server enforces the rules. The role that owns the tables is not held by them: it is who adds
- * roles, upgrades the schema and runs what concerns the archive as a whole.
+ * Roles of the server that may use only the rows of one owner. The rules are part of the schema (`migrations/0003-owners.ts`, and
+ * `0004-links.ts` for what may be written); this file grants the tables to a role, and from the first role on the server enforces the rules.
+ * They do not apply to the role that owns the tables: it adds roles, upgrades the schema and runs work on the whole archive.
  *
- * Invariant: while there is a role, every table is ruled. So a role is added, and a schema upgraded, in one transaction with that.
+ * Invariant: while there is a role, the rules of every table are enforced. So adding a role, or upgrading a schema, enforces them in the same
+ * transaction.
  */
 import { EngineError } from "@lossless/core/adapter";
 import { Connection, statement } from "./connection.ts";
@@ -16,7 +17,7 @@ export interface ArchiveRole {
   readonly owner: string;
 }
 
-/** A role may have been dropped since: the server knows it no more, and nothing can be given to it or taken from it. */
+/** A role may have been dropped since: the server no longer knows it, and nothing can be granted to it or revoked. */
 const LIST_LIVING =
   "SELECT rolname::text AS role FROM pg_roles JOIN archive_roles ON role = rolname GROUP BY rolname";
 const IS_LIVING = "SELECT FROM pg_roles WHERE rolname = $1";
@@ -25,7 +26,7 @@ const COUNT = "SELECT count(*) AS n FROM archive_roles";
 const ADD = "INSERT INTO archive_roles (role, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const REMOVE = "DELETE FROM archive_roles WHERE role = $1 AND ($2::text IS NULL OR owner = $2)";
 const LEFT = "SELECT count(*) AS n, count(*) FILTER (WHERE role = $1) AS own FROM archive_roles";
-/** A role that rules do not hold, and why. */
+/** A role that the rules do not apply to, and why. */
 const FIND = `
   SELECT (SELECT bool_or(g.rolsuper OR g.rolbypassrls) FROM pg_roles g WHERE pg_has_role(r.oid, g.oid, 'MEMBER')) AS "isAbove",
     pg_has_role(r.oid, c.relowner, 'MEMBER') AS "isOwner", has_schema_privilege(r.oid, c.relnamespace, 'CREATE') AS "mayCreate",
@@ -43,7 +44,7 @@ const GRANTS = Object.entries(ACCESS).flatMap(([table, rights]) =>
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** Enforces the rules on every table and gives the tables to every role. Also after an upgrade, which may have brought tables. */
+/** Enforces the rules on every table and grants the tables to every role. Also after an upgrade, which may have added tables. */
 export async function enforceRules(sql: WriteSql): Promise<void> {
   const count = await sql.get<{ n: number }>(COUNT);
   if (count?.n === 0) return;
@@ -54,7 +55,7 @@ export async function enforceRules(sql: WriteSql): Promise<void> {
   for (const role of roles.map((one) => quote(one.role)))
     sql.post(
       statement(`GRANT USAGE ON SCHEMA ${schema?.name} TO ${role}`),
-      // An older program may have given more.
+      // An older program may have granted more.
       statement(`REVOKE ALL ON ${ALL_TABLES} FROM ${role}`),
       ...GRANTS.map((grant) => statement(`${grant} TO ${role}`)),
       statement(`GRANT USAGE ON SEQUENCE ${sequences.join(", ")} TO ${role}`),
@@ -83,7 +84,7 @@ async function withArchive<T>(
 export const listRoles = (address: string): Promise<ArchiveRole[]> =>
   withArchive(address, true, (sql) => sql.all<ArchiveRole>(LIST));
 
-/** From now on the role may use the rows of an owner. */
+/** Lets the role use the rows of an owner. */
 export const addRole = (address: string, { role, owner }: ArchiveRole): Promise<void> =>
   withArchive(address, false, (connection) =>
     connection.write(async (sql) => {
@@ -93,14 +94,14 @@ export const addRole = (address: string, { role, owner }: ArchiveRole): Promise<
     }),
   );
 
-/** Takes an owner from a role, or all of them and the tables. False where there was nothing to take. */
+/** Removes an owner from a role, or all of them and the tables. False if there was nothing to remove. */
 export const removeRole = (address: string, role: string, owner: string | null): Promise<boolean> =>
   withArchive(address, false, (connection) =>
     connection.write(async (sql) => {
       if ((await sql.change(REMOVE, role, owner)) === 0) return false;
       const left = await sql.get<{ n: number; own: number }>(LEFT, role);
       if (left === undefined || left.own > 0) return true;
-      // Without a role everything is as it was before the first one.
+      // Without a role everything is as before the first one.
       if (left.n === 0) switchRules(sql, "DISABLE");
       if ((await sql.get(IS_LIVING, role)) === undefined) return true;
       const sequences = (await sql.all<{ name: string }>(SEQUENCES)).map(({ name }) => name);
@@ -113,8 +114,8 @@ export const removeRole = (address: string, role: string, owner: string | null):
   );
 
 /**
- * The server holds neither a superuser nor the owner of the tables to its rules. A role that may create in their schema could put a function
- * there that fits a call better than the server's own, and the owner of the tables would run it.
+ * The server applies rules neither to a superuser nor to the owner of the tables. A role that may create objects in their schema could add a
+ * function that matches a call better than the server's own, and the owner of the tables would run it.
  */
 async function checkRole(sql: Sql, role: string): Promise<void> {
   const found = await sql.get<{ isAbove: boolean; isOwner: boolean; mayCreate: boolean; schema: string }>(

@@ -1,6 +1,6 @@
 /**
- * Keeps seals (`archive/seals.ts` says what they are): what a change set touches is noted, and sealed again before the transaction commits.
- * The server does not do it by itself: an edit by any other program must leave a seal that does not match.
+ * Maintains seals (`archive/seals.ts` defines them): what a change set touches is recorded, and sealed again before the transaction commits.
+ * This is not a trigger: an edit by any other program must leave a seal that does not match.
  *
  * Invariant: rows of sealed tables are written by change sets only.
  */
@@ -33,7 +33,7 @@ const BY_TABLE = new Map<TableName, Sealed>(
 /** What one transaction has touched so far. */
 class Touched {
   readonly #ids = new Map<SealKind, Set<Id>>(SEAL_KINDS.map((kind) => [kind, new Set()]));
-  /** Ids that are being asked for. */
+  /** Ids that are being queried. */
   #asked: Promise<void>[] = [];
 
   add(kind: SealKind, id: Value | undefined): void {
@@ -41,7 +41,7 @@ class Touched {
   }
 
   ask(found: Promise<void>): void {
-    // Its failure is the transaction's, which says so.
+    // Its failure is also the transaction's, which reports it.
     found.catch(() => undefined);
     this.#asked.push(found);
   }
@@ -57,7 +57,7 @@ class Touched {
 
 const touched = new WeakMap<WriteSql, Touched>();
 
-/** To be called before the rows of a part are sent. */
+/** Call before the rows of a part are sent. */
 export function noteSealed(sql: WriteSql, changes: Changes): void {
   for (const part of changes.parts) notePart(sql, part);
 }
@@ -81,7 +81,7 @@ function isSealed(table: TableName, set: Values): boolean {
   return sealed !== undefined && (!sealed.isPartial || sealed.columns.some((column) => column in set));
 }
 
-/** Rows as they are known here; where they do not tell what they belong to, their keys are asked for it, before they change. */
+/** Uses the rows known here; if they do not name what they belong to, it is queried by their keys, before they change. */
 function note(sql: WriteSql, table: TableName, keys: readonly Values[], rows: readonly Values[]): void {
   const sealed = BY_TABLE.get(table);
   if (sealed === undefined || rows.length === 0) return;
@@ -108,7 +108,7 @@ async function sealTouched(sql: WriteSql, all: Touched): Promise<void> {
   sql.post(...seals.flatMap((one, i) => renderSeals(changed[i]?.[0] ?? "session", one)));
 }
 
-/** The hash over the facts of each; null for one that is gone. */
+/** The hash over the facts of each; null for deleted ones. */
 async function hashAll(
   sql: WriteSql,
   kind: SealKind,

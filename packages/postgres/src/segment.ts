@@ -1,13 +1,13 @@
 /**
- * A segment of the full-text index while it is made: the terms of some documents, turned into posting blocks. Segments are only ever added,
- * merged and rewritten whole; several together are the index of an owner.
+ * Builds a segment of the full-text index: turns the terms of some documents into posting blocks. Segments are only added, merged and rewritten
+ * as a whole; together they are the index of an owner.
  */
 import { decodeTerms } from "@lossless/core/adapter";
 import type { IndexTerms } from "@lossless/core/adapter";
 import { decodeDocuments, decodeIds, encodeIds, PostingWriter } from "./posting-blocks.ts";
 import type { PostingBlock } from "./posting-blocks.ts";
 
-/** What a term is: a word of the text, an identifier, or the conversation that the document belongs to. Only words have places. */
+/** The kind of a term: a word of the text, an identifier, or the conversation of the document. Only words have positions. */
 export const FIELD = { word: 0, identifier: 1, conversation: 2 } as const;
 
 export interface PostingRow extends PostingBlock {
@@ -21,7 +21,7 @@ export class SegmentWriter {
   readonly #words = new Map<string, PostingWriter>();
   readonly #lists: Readonly<Record<1 | 2, Map<string, number[]>>> = { 1: new Map(), 2: new Map() };
 
-  /** Takes the terms of a document; documents come in the order of their ids. Gives the number of its words. */
+  /** Adds the terms of a document; documents come in order of ids. Returns its word count. */
   add(id: number, conversationId: number, { words, idents }: IndexTerms): number {
     const list = splitTerms(words);
     for (const [place, word] of list.entries()) {
@@ -52,7 +52,7 @@ export function splitTerms(terms: Uint8Array): string[] {
   return terms.length === 0 ? [] : decodeTerms(terms).split(" ");
 }
 
-/** The blocks of one term, of segments that have no document in common, as one block. */
+/** Merges the blocks of one term from segments without a common document. */
 export function mergeBlocks(field: number, blocks: readonly PostingBlock[]): PostingBlock {
   if (field !== FIELD.word)
     return {
@@ -65,7 +65,7 @@ export function mergeBlocks(field: number, blocks: readonly PostingBlock[]): Pos
   return writer.finish();
 }
 
-/** A block without some documents; null when nothing is left. The same block when it holds none of them. */
+/** A block without some documents; null when nothing is left. The same block if it contains none of them. */
 export function dropFromBlock(
   field: number,
   block: PostingBlock,

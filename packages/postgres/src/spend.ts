@@ -1,4 +1,4 @@
-/** What models cost: each call, and sums of them. */
+/** The cost of models: each call, and sums. */
 import { UNCAPPED_PURPOSE } from "@lossless/core/adapter";
 import type { SpendGroup, SpendRecord, Store } from "@lossless/core/ports";
 import { statement } from "./connection.ts";
@@ -20,7 +20,7 @@ const SPEND_FIELDS = [
   "durationMs",
   "outcome",
 ] as const;
-/** $2 is how far the clock of the reader is ahead of UTC. */
+/** $2 is the offset of the reader's clock from UTC. */
 const SPEND_KEYS = {
   day: "to_char(to_timestamp((at + $2::bigint) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
   conversation: "coalesce(conversation_id::text, '-')",
@@ -28,7 +28,7 @@ const SPEND_KEYS = {
   purpose: "purpose",
   all: "'all'::text",
 } as const;
-/** Embedding takes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
+/** Embedding makes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
 const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= $1 AND purpose <> $2";
 export const recordSpend = ({ sql }: StoreContext, record: SpendRecord): Promise<void> =>
   sql.write(async (own) => own.post(addSpend(record)));

@@ -1,8 +1,8 @@
 /**
- * Values on their way to the server and back: the only place where a value of SQL gets its type in JavaScript. PostgreSQL has no text with a
- * zero character or half of a pair, so these, and the character that marks them, are written by their numbers.
+ * Converts values to and from SQL: the only place where an SQL value gets its JavaScript type. PostgreSQL text cannot contain a zero character
+ * or half of a surrogate pair, so these, and the escape character, are written as numbers.
  *
- * Invariant: a declared column comes back as it was written: integers as numbers, bytes as bytes of their own, texts whole.
+ * Invariant: a declared column is read as it was written: integers as numbers, bytes in their own buffer, texts complete.
  */
 import pg from "pg";
 
@@ -14,7 +14,7 @@ const NEEDS_ESCAPE = /[\0\u0001]|\p{Surrogate}/gu;
 // eslint-disable-next-line no-control-regex
 const ESCAPED = /\u0001([0-9a-f]{4})/g;
 
-/** A text as the server keeps it. Equal texts stay equal, and different ones different. */
+/** A text as the server stores it. Equal texts stay equal, and different ones different. */
 const escapeText = (text: string): string =>
   text.includes("\0") || text.includes(ESCAPE) || !text.isWellFormed()
     ? text.replaceAll(NEEDS_ESCAPE, (found) => ESCAPE + found.charCodeAt(0).toString(16).padStart(4, "0"))
@@ -31,7 +31,7 @@ export function toParameter(value: SqlValue): unknown {
   return value;
 }
 
-/** A value of a column that may hold any, which is jsonb. */
+/** A value of a column of any type, which is jsonb. */
 export function toJson(value: number | string | Uint8Array): string {
   if (value instanceof Uint8Array) throw new Error("a column that may hold any value holds no bytes");
   return JSON.stringify(typeof value === "string" ? escapeText(value) : value);
@@ -39,10 +39,10 @@ export function toJson(value: number | string | Uint8Array): string {
 
 const isList = (value: SqlValue): value is readonly (number | string | null)[] => Array.isArray(value);
 
-/** Bytes of their own: what the driver reads into is shared, and would be copied whole to another thread. */
+/** In its own buffer: the driver's read buffer is shared, and would be copied as a whole to another thread. */
 const parseBytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.slice(2), "hex"));
 
-/** By the number of the type: 16 bool, 17 bytea, 20 int8, 21 int2, 23 int4, 25 text, 700 and 701 floats, 1700 numeric, 3802 jsonb. */
+/** By type OID: 16 bool, 17 bytea, 20 int8, 21 int2, 23 int4, 25 text, 700 and 701 floats, 1700 numeric, 3802 jsonb. */
 const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
   16: (text) => text === "t",
   17: parseBytes,
@@ -58,7 +58,7 @@ const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
 
 const unescapeJson = (value: unknown): unknown => (typeof value === "string" ? unescapeText(value) : value);
 
-/** Any other type comes as its text. */
+/** Any other type is returned as text. */
 export const SQL_TYPES: pg.CustomTypesConfig = {
   getTypeParser: (oid) => PARSERS[oid] ?? String,
 };

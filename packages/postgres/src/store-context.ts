@@ -1,6 +1,6 @@
 /**
- * What the verbs of the PostgreSQL store share. `sql` is where their statements go: any connection, or the one of a snapshot or of a
- * transaction that several verbs make up together. A verb does not know which, and asks for `sql.read` or `sql.write` either way.
+ * The shared context of the verbs of the PostgreSQL store. `sql` receives their statements: any connection, or that of a snapshot or of a
+ * transaction of several verbs. A verb does not know which, and uses `sql.read` or `sql.write` either way.
  */
 import type { Derive } from "@lossless/core/ports";
 import type { Files } from "./blobs.ts";
@@ -13,8 +13,8 @@ export interface StoreContext {
   readonly sql: Sql;
   readonly files: Files;
   readonly index: FullTextIndex;
-  /** Reads a stored message; null where nobody said how. */
+  /** Reads a stored message; null if no reader was given. */
   readonly derive: Derive | null;
-  /** Hears how often each plan asked; for tests. */
+  /** Called with the number of reads of each plan; for tests. */
   readonly onPlan?: ((asks: number) => void) | undefined;
 }

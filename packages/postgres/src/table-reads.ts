@@ -1,12 +1,12 @@
-/** Statements that read declared tables, made from a question: by equal columns, in pages or by a set of keys. */
+/** Statements that read declared tables, built from a read: by equal columns, in pages or by a set of keys. */
 import type { KeysQuery, PageQuery, TableName, Value, Values } from "@lossless/core/ports";
 import type { Statement } from "./connection.ts";
 import type { SqlValue } from "./sql-values.ts";
 
-/** Columns are those of a declared table, never what somebody typed. */
+/** Columns are those of a declared table, never user input. */
 const list = (columns: readonly string[]): string => columns.map((column) => `t.${column}`).join(", ");
 
-/** Numbers the values of a statement as they are named in it. */
+/** Numbers the parameters of a statement. */
 class Binding {
   readonly values: SqlValue[] = [];
 
@@ -56,7 +56,7 @@ export function renderCount(table: TableName, where: Values): Statement {
   return bound.end(`SELECT count(*) AS n FROM ${table} t${renderWhere(bound.equal(where))}`);
 }
 
-/** What a column, or an expression over the row, is where the columns equal these values. */
+/** Selects a column, or an expression over the row, where the columns equal these values. */
 export function renderFind(table: TableName, what: string, where: Values): Statement {
   const bound = new Binding();
   return bound.end(`SELECT ${what} FROM ${table} t${renderWhere(bound.equal(where))}`);

@@ -1,4 +1,4 @@
-/** Inner parts that test tools and benchmarks look at. No program uses them; they change without notice. */
+/** Internals for test tools and benchmarks. No program uses them; they change without notice. */
 export { BareClient } from "./bare-client.ts";
 export { databaseFiles } from "./blobs.ts";
 export { Connection, statement } from "./connection.ts";

@@ -100,7 +100,7 @@ export function readMovedSessions(
   });
 }
 
-/** Messages and records of the ledger share one line of numbers; both are read by it. */
+/** Messages and ledger records share one sequence of numbers; both are read by it. */
 export function readMovedRows(
   { sql }: StoreContext,
   conversationId: number,
@@ -134,7 +134,7 @@ export function readMovedRows(
   });
 }
 
-/** Asked only where a record may name a file. */
+/** Queried only if a record may name a file. */
 async function readContents(
   sql: Sql,
   conversationId: number,

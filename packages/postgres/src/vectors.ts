@@ -1,10 +1,10 @@
 /**
- * Vectors on PostgreSQL: one value for each message and space, and the search over them, one stretch at a time so that it can be cancelled.
- * Vectors that were read once are known by their codes (`model/vector-codes.ts`); a later search finds the likely nearest by these and
- * compares only them exactly.
+ * Vectors on PostgreSQL: one value for each message and space, and the search over them, one batch at a time so that it can be cancelled. The
+ * codes of vectors that were read once are cached (`model/vector-codes.ts`); a later search finds the likely nearest by these and compares only
+ * them exactly.
  *
- * Invariants: a vector belongs to the current version of a message that is shown; plans drop it wherever that ends. Whoever stores vectors
- * holds the row of their space, so that inside a space numbers are committed in their order and codes never pass one over.
+ * Invariants: a vector belongs to the current version of a shown message; plans drop it when that ends. A transaction that stores vectors locks
+ * the row of their space, so that numbers of a space are committed in order and codes never miss one.
  */
 import {
   dotProduct,
@@ -43,7 +43,7 @@ const COUNT_VECTORS = `
   FROM vector_spaces s ORDER BY s.space_id`;
 const ADD_SPACE =
   "INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ($1, 0, $2) ON CONFLICT (model) DO NOTHING";
-/** A space belongs to all owners: whoever fills it reads their messages. */
+/** A space belongs to all owners: a process that fills it reads their messages. */
 const MAY_CLAIM = "SELECT has_table_privilege('vector_spaces', 'UPDATE') AS yes";
 const CLAIM = `
   UPDATE vector_spaces SET lease_holder = $1, lease_until = $2
@@ -71,7 +71,7 @@ const END_PENDING = "DELETE FROM vectors_pending WHERE space_id = $1 AND message
 const END_UNWANTED = `
   DELETE FROM vectors_pending p WHERE p.space_id = $1 AND p.message_id = ANY($2::bigint[])
     AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.message_id = p.message_id AND ${IS_EMBEDDABLE})`;
-/** Nobody hides, revises or forgets them, or their first versions, before the vectors are committed. */
+/** Locks them, and their first versions, so that nobody hides, revises or forgets them before the vectors are committed. */
 const HOLD = `
   SELECT 1 FROM messages WHERE message_id IN (
     SELECT unnest($1::bigint[]) UNION SELECT revises FROM messages WHERE message_id = ANY($1::bigint[]) AND revises IS NOT NULL)
@@ -90,7 +90,7 @@ const SCAN_SPACE = `
 const LIKELY = `
   SELECT v.message_id AS "messageId", v.vector FROM unnest($2::bigint[], $3::bigint[]) AS r (vector_id, message_id)
   JOIN message_vectors v USING (vector_id, message_id) WHERE v.space_id = $1`;
-/** What a space is known by besides its number, whether its last coded row is there, and how much of all a scope is. */
+/** The identity of a space besides its number, whether its last coded row exists, and which share of all a scope is. */
 const SPACE_FACTS = `
   SELECT (SELECT model || ' ' || created_at FROM vector_spaces WHERE space_id = $1) AS name,
     EXISTS (SELECT 1 FROM message_vectors WHERE space_id = $1 AND vector_id = $2 AND message_id = $3) AS "isThere",
@@ -131,11 +131,9 @@ export async function claimVectorSpace(
 ): Promise<VectorSpace | null> {
   return sql.write(async (transaction) => {
     if ((await transaction.get<{ yes: boolean }>(MAY_CLAIM))?.yes !== true)
-      throw new EngineError(
-        "denied",
-        "cannot make vectors: this role of the server may use them, not make them",
-        { step: { kind: "embed_as_owner" } },
-      );
+      throw new EngineError("denied", "cannot make vectors: this role of the server may only use them", {
+        step: { kind: "embed_as_owner" },
+      });
     transaction.post(statement(ADD_SPACE, model, now));
     const row = await transaction.get<Row<"vector_spaces">>(CLAIM, holder, now + leaseMs, model, now);
     return row === undefined ? null : toSpace(row);
@@ -178,7 +176,7 @@ export async function storeVectors(
   });
 }
 
-/** The vectors as one value, and which stands where in it. */
+/** The vectors as one value, and the offset of each. */
 function packVectors(
   vectors: Verb<"storeVectors">["vectors"],
 ): [bytes: Uint8Array, ids: number[], starts: number[], lengths: number[]] {
@@ -209,7 +207,7 @@ export async function dropVectorSpace(
 }
 
 interface KnownCodes {
-  /** The space they were made for: its number may be given again. */
+  /** The space they were made for: its number may be reused. */
   readonly madeFor: string;
   readonly codes: VectorCodes;
 }
@@ -262,7 +260,7 @@ export function scanVectors(context: StoreContext, request: Verb<"scanVectors">)
 const listConversations = ({ conversations }: SpaceFacts): number[] =>
   conversations ? conversations.split(",").map(Number) : [];
 
-/** Compares vectors with the one that is looked for. */
+/** Compares vectors with the query vector. */
 class Scan {
   readonly nearest: NearestList;
   readonly #vector: Float32Array;
@@ -278,7 +276,7 @@ class Scan {
     return !this.#without.has(messageId);
   }
 
-  /** Messages without text have no bytes. Gives the vector, for whoever codes it. */
+  /** Messages without text have no bytes. Returns the vector, for coding. */
   compare(messageId: number, bytes: Uint8Array, isWanted: boolean): Float32Array | null {
     if (bytes.byteLength !== this.#vector.byteLength) return null;
     const vector = vectorFromBytes(bytes);
@@ -287,7 +285,7 @@ class Scan {
   }
 }
 
-/** First what is known by its codes, then one stretch of the rest, which is coded on the way. The place is a number in the space. */
+/** First the coded vectors, then one batch of the rest, which is coded on the way. The place is a number in the space. */
 async function scanSpace(
   sql: Sql,
   context: StoreContext,
@@ -335,7 +333,7 @@ async function compareLikely(
   for (const { messageId, vector } of rows) scan.compare(messageId, vector, true);
 }
 
-/** Codes of a space that had this number before, of vectors of another length, or whose last row is gone, are made again. */
+/** Drops codes of an earlier space with this number, of vectors of another length, or whose last row is gone. */
 function dropForeign(
   all: Map<number, KnownCodes>,
   spaceId: number,
@@ -347,7 +345,7 @@ function dropForeign(
   if (found.madeFor !== name || found.codes.dimensions !== dimensions || !isThere) all.delete(spaceId);
 }
 
-/** Adds rows that follow what is coded; the first ones of a space say what its codes are like. */
+/** Adds rows after the coded ones; the first ones of a space determine its codes. */
 function addCodes(
   all: Map<number, KnownCodes>,
   spaceId: number,
@@ -367,7 +365,7 @@ interface PlacedVector {
   readonly vector: Uint8Array;
 }
 
-/** One conversation after the other, each in its order of arrival; the place is a conversation and a seq in it. */
+/** One conversation after the other, each in order of arrival; the place is a conversation and a seq in it. */
 async function scanConversations(
   sql: Sql,
   { spaceId, scope, after }: Verb<"scanVectors">,

@@ -1,6 +1,6 @@
 /**
- * The verbs of the store port on PostgreSQL, as one table: each is a function of the context it runs in. A store, a snapshot and what brings an
- * archive in are the same functions with another context.
+ * The verbs of the store port on PostgreSQL, as one table: each is a function of its context. A store, a snapshot and an intake are the same
+ * functions with another context.
  */
 import {
   planAddDebt,
@@ -91,7 +91,7 @@ const writes =
   (context, ...request) =>
     writePlan(context, () => plan(...request));
 
-/** One without a result. */
+/** A verb without a result. */
 const does =
   <R extends readonly unknown[]>(plan: (...request: R) => Plan<unknown>): Planned<R, void> =>
   async (context, ...request) =>
@@ -247,7 +247,7 @@ export const VERBS = {
   listSealed: reads(planListSealed),
 } satisfies Verbs<Store>;
 
-/** What an archive is brought in with, besides the verbs of the store. */
+/** The verbs of an intake, besides those of the store. */
 export const INTAKE_VERBS = {
   proveMoved: verifyConversations,
   moveSessions: does(planMoveSessions),
@@ -268,7 +268,7 @@ export type Bound<V> = {
     : never;
 };
 
-/** The verbs in a context. */
+/** Binds the verbs to a context. */
 export function bindVerbs<V extends object>(verbs: V, context: StoreContext): Bound<V> {
   const bound = Object.entries(verbs).map(([name, verb]: [string, Planned<unknown[], unknown>]) => [
     name,

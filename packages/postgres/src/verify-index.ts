@@ -1,9 +1,9 @@
 /**
- * Compares the full-text index with the texts it was made from: every message and every summary must be pending, or have the right number of
- * words and be in one segment; the sum of the hashes of all postings (field, term, document, place) in the segments must be the sum over all
- * texts. Any posting added, lost or changed shifts it. Every part of spelled words must spell the words of its messages.
+ * Compares the full-text index with the texts it was made from: every message and every summary must be pending, or have the right word count
+ * and be in one segment; the sum of the hashes of all postings (field, term, document, place) in the segments must equal the sum over all texts.
+ * Any added, lost or changed posting changes it. Every part of spelled words must contain the words of its messages.
  *
- * The proof asks without waiting, so the index is read before it begins, and summed up while it is read.
+ * The proof is synchronous, so the index is read before it begins, and summed up while it is read.
  */
 import { encodeForIndex, formatMessageId, Spelling } from "@lossless/core/adapter";
 import type { IndexProof, IndexTerms, Problems as AllProblems, ReadTerms } from "@lossless/core/adapter";
@@ -16,7 +16,7 @@ import type { PostingRow } from "./segment.ts";
 import { readParts } from "./word-blocks.ts";
 import type { StoredPart } from "./word-blocks.ts";
 
-/** Where problems go. */
+/** Collects problems. */
 type Problems = Pick<AllProblems, "add">;
 
 const MEND = "rebuild the search index; no message is affected";
@@ -39,7 +39,7 @@ interface Named {
   readonly id: number;
 }
 
-/** Reads the index, on one state of the archive. */
+/** Reads the index, on one snapshot of the archive. */
 export async function readIndexProof(sql: Sql): Promise<(problems: Problems) => IndexProof> {
   const degraded = (await sql.get<{ problem: string | null }>(`SELECT (${FIND_PROBLEM}) AS problem`))
     ?.problem;
@@ -117,7 +117,7 @@ class IndexCheck implements IndexProof {
   }
 }
 
-/** What the index has of one kind of document, and what it should have. */
+/** The index of one kind of document, and its expected content. */
 class KindCheck {
   readonly words = new Map<number, number>();
   readonly #plural: string;
@@ -162,12 +162,12 @@ class KindCheck {
   }
 }
 
-/** Parts of spelled words against the messages they must spell. One without words only costs time. */
+/** Compares parts of spelled words with their messages. A part without words only costs time. */
 class SpellingCheck {
   readonly #problems: Problems;
   readonly #partOf = new Map<number, StoredPart>();
   readonly #named = new Set<StoredPart>();
-  /** The words of the part that was asked for last: messages of a part follow each other. */
+  /** The words of the part used last: messages of a part are consecutive. */
   #last: { readonly part: StoredPart; readonly words: ReadonlySet<string> } | null = null;
 
   constructor(parts: readonly StoredPart[], problems: Problems) {

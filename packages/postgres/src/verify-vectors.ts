@@ -1,4 +1,4 @@
-/** Checks vectors, like `verify-index.ts` before the proof begins: what is wrong is told when the proof asks for it. */
+/** Checks vectors, like `verify-index.ts` before the proof begins; problems are reported when the proof asks for them. */
 import { checkVector, refuseVector } from "@lossless/core/adapter";
 import type { Problems } from "@lossless/core/adapter";
 import type { Sql } from "./connection.ts";

@@ -1,6 +1,6 @@
 /**
- * Runs the proof on PostgreSQL, on one state of the archive, and checks what only this adapter can see: the schema, and its text index. What
- * the server can be asked only later is asked before the proof begins.
+ * Runs the proof on PostgreSQL, on one snapshot of the archive, and checks what only this adapter can see: the schema, and its text index.
+ * Asynchronous queries run before the proof begins.
  */
 import { proveArchive, proveConversations } from "@lossless/core/adapter";
 import type { StorageProof } from "@lossless/core/adapter";
@@ -23,7 +23,7 @@ export const verify = (
     return answerNow(context, sql, proveArchive({ derive, proveArrival, onProgress, storage }));
   });
 
-/** Inside the transaction that has written them: nothing of them is in the index yet. */
+/** Inside the transaction that has written them: they are not in the index yet. */
 export const verifyConversations = (
   context: StoreContext,
   conversationIds: readonly number[],
@@ -51,6 +51,6 @@ const NOTHING_ELSE: StorageProof = {
   checkDatabase: () => undefined,
   openIndex: () => ({ expect: () => undefined, finish: () => undefined }),
   checkVectors: () => undefined,
-  // One state of the archive does not change while it is looked at.
+  // A snapshot does not change while it is read.
   isTransient: () => false,
 };

@@ -1,9 +1,9 @@
 /**
- * Which messages can hold a literal as a part of a longer word. A part is the distinct words of some hundred messages of a segment, as their
- * texts spell them, compressed; it names its messages, because numbers are committed in any order and others lie between them.
+ * Finds messages that can contain a literal as part of a longer word. A part has the distinct words of some hundred messages of a segment, as
+ * their texts spell them, compressed; it lists its messages, because numbers are committed in any order and others are between them.
  *
- * Invariant: a part with words spells every word of each of its messages. One that spelled a forgotten message has no words until it is made
- * again; its messages, and those that are pending, have to be read.
+ * Invariant: a part with words contains every word of each of its messages. One that contained a forgotten message has no words until it is
+ * rebuilt; its messages, and pending ones, have to be read.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { isDoubtful, Spelling } from "@lossless/core/adapter";
@@ -13,7 +13,7 @@ import type { Sql, WriteSql } from "./connection.ts";
 import { statement } from "./connection.ts";
 import { decodeIds, encodeIds } from "./posting-blocks.ts";
 
-/** Larger parts are smaller in sum and leave more to read where a literal stands. */
+/** Larger parts need less space in total, but more messages have to be read where a literal occurs. */
 const PART_MESSAGES = 512;
 
 const ADD = `
@@ -44,14 +44,14 @@ export interface SpellingPart {
   readonly words: Uint8Array | null;
 }
 
-/** Collects the words of messages, which come in the order of their ids. */
+/** Collects the words of messages, which come in order of ids. */
 export class SpellingWriter {
   readonly #spelling = new Spelling();
   #ids: number[] = [];
   #opaqueIds: number[] = [];
   readonly #parts: SpellingPart[] = [];
 
-  /** Takes the words of a message while its terms are read. */
+  /** Adds the words of a message while its terms are read. */
   add(messageId: number, readTerms: ReadTerms): IndexTerms {
     const terms = readTerms(this.#spelling);
     this.#ids.push(messageId);
@@ -90,7 +90,7 @@ export function putSpellings(
     sql.post(statement(ADD, owner, segment, encodeIds(ids), encodeIds(opaqueIds), words));
 }
 
-/** Gives the parts of segments to the one that takes their place. */
+/** Moves the parts of segments to the one that replaces them. */
 export async function moveSpellings(
   sql: WriteSql,
   owner: string,
@@ -106,7 +106,7 @@ interface PartRow {
   readonly opaque_ids: Uint8Array;
 }
 
-/** Makes one part of small ones that follow each other. */
+/** Merges small consecutive parts. */
 export async function mergeSpellings(sql: WriteSql, owner: string, segment: number): Promise<void> {
   const parts = (await sql.all<PartRow>(PARTS, owner, segment)).map((row) => ({
     part: row.part,
@@ -150,7 +150,7 @@ function joinWords(parts: readonly (Uint8Array | null)[]): Uint8Array | null {
 
 const byNumber = (a: number, b: number): number => a - b;
 
-/** Null for words that are damaged. */
+/** Null for damaged words. */
 function decompress(words: Uint8Array): Buffer | null {
   try {
     return zstdDecompressSync(words);
@@ -159,7 +159,7 @@ function decompress(words: Uint8Array): Buffer | null {
   }
 }
 
-/** Takes the words away wherever they spell what is forgotten. */
+/** Removes the words of parts that contain forgotten messages. */
 export async function dropSpelled(
   sql: WriteSql,
   owner: string,
@@ -185,13 +185,13 @@ export interface MissingPart {
   readonly ids: readonly number[];
 }
 
-/** Parts of an owner that lack their words. */
+/** Parts of an owner without words. */
 export async function listMissingParts(sql: Sql, owner: string, limit: number): Promise<MissingPart[]> {
   const rows = await sql.all<{ segment: number; part: number; ids: Uint8Array }>(MISSING, owner, limit);
   return rows.map(({ segment, part, ids }) => ({ segment, part, ids: [...decodeIds(ids)] }));
 }
 
-/** Puts the words of a part back. The head is locked. */
+/** Restores the words of a part. The head is locked. */
 export async function fillPart(
   sql: WriteSql,
   owner: string,
@@ -205,7 +205,7 @@ export async function fillPart(
 export interface StoredPart {
   readonly ids: Float64Array;
   readonly opaqueIds: Float64Array;
-  /** Words one a line; null when unknown or damaged. */
+  /** One word per line; null when unknown or damaged. */
   readonly words: Buffer | null;
   readonly isDamaged: boolean;
 }
@@ -227,7 +227,7 @@ export async function readParts(sql: Sql, owner: string | null): Promise<StoredP
   });
 }
 
-/** The messages whose spelling raises one of the doubts, or is not known, as ranges in order. */
+/** The messages whose spelling raises one of the doubts, or is unknown, as ranges in order. */
 export async function findDoubtful(
   sql: Sql,
   doubts: readonly SpellingDoubt[],

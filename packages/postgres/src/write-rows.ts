@@ -1,7 +1,7 @@
 /**
- * The statements that write rows, made from the declared tables: for each table and kind of change one statement, however many rows. Lists of
- * values travel as arrays. Bytes travel as one value with the place of each, because an array of them would go as hexadecimal text; rows with
- * large bytes travel alone.
+ * The statements that write rows, generated from the declared tables: one statement for each table and kind of change, for any number of rows.
+ * Lists of values are sent as arrays. Bytes are sent as one value with the offset of each, because an array of them would be hexadecimal text;
+ * rows with large bytes are sent alone.
  */
 import { TABLE_NAMES, tables } from "@lossless/core/ports";
 import type { ChangePart, Changes, TableName, Value, Values } from "@lossless/core/ports";
@@ -9,7 +9,7 @@ import type { Statement } from "./connection.ts";
 import { toJson } from "./sql-values.ts";
 import type { SqlValue } from "./sql-values.ts";
 
-/** Above this a row's bytes are not worth copying to put them beside others. */
+/** Above this, copying a row's bytes to combine them with others is not worth it. */
 const LARGE_BYTES = 65_536;
 
 const TYPES = {
@@ -30,7 +30,7 @@ function typeOf(table: TableName, column: string): (typeof TYPES)[keyof typeof T
 const toValue = (type: string, value: Value): SqlValue =>
   type === "jsonb" && value !== null ? toJson(value) : value;
 
-/** One relation with a row for each set of values, and the values it is made from. */
+/** One relation with a row for each set of values, and its values. */
 class Relation {
   readonly values: SqlValue[] = [];
   readonly #lists: string[] = [];
@@ -119,7 +119,7 @@ function renderInsert(table: TableName, rows: readonly Values[]): Statement {
   return { text: `${into} ${relation.render()}`, values: relation.values };
 }
 
-/** Those that set the same columns go together. */
+/** Updates of the same columns are combined. */
 function renderUpdates(
   table: TableName,
   updates: Iterable<{ readonly key: Values; readonly set: Values }>,
@@ -174,7 +174,7 @@ function renderUpdate(
   };
 }
 
-/** By whole keys or their fronts. */
+/** By whole keys or their prefixes. */
 function renderDeletes(table: TableName, keys: readonly Values[]): Statement[] {
   return [...Map.groupBy(keys, (key) => Object.keys(key).join()).values()].map((group) => {
     const [first = {}] = group;
@@ -202,6 +202,6 @@ export const renderPart = ({ deletes, inserts, updates }: ChangePart): Statement
 
 const PLACES = Object.fromEntries(TABLE_NAMES.map((table, place) => [table, place]));
 
-/** What is written to each table, those that others refer to first. */
+/** The rows for each table, referenced tables first. */
 const sortTables = (written: ReadonlyMap<TableName, Values[]>): [TableName, Values[]][] =>
   [...written].sort(([a], [b]) => (PLACES[a] ?? 0) - (PLACES[b] ?? 0));

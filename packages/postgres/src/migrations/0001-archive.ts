@@ -1,6 +1,6 @@
 /**
- * The archive: every declared table (`archive/tables.ts`) with its key, the rules between rows that SQLite's schema has too, and where numbers
- * come from. Texts compare by their bytes, as on SQLite: an order that depends on a server's locale would differ between machines.
+ * The archive: every declared table (`archive/tables.ts`) with its key, the same constraints between rows as SQLite's schema, and the sequences.
+ * Texts compare by their bytes, as on SQLite: an order that depends on a server's locale would differ between machines.
  *
  * Nothing here needs a superuser or an extension.
  */
@@ -17,7 +17,7 @@ const TYPES = {
   any: "jsonb",
 } as const;
 
-/** The numbers of these come from a sequence: nothing else gives one out, and none is given twice. */
+/** Their numbers come from a sequence: nothing else assigns them, and none is assigned twice. */
 export const NUMBERED: Partial<Record<TableName, string>> = {
   sessions: "session_ref",
   conversations: "conversation_id",
@@ -30,7 +30,7 @@ export const NUMBERED: Partial<Record<TableName, string>> = {
 
 export const sequenceOf = (table: TableName): string => `${table}_ids`;
 
-/** What a column refers to. A row that others refer to cannot go; `cascade`: they go with it. */
+/** What a column refers to. A referenced row cannot be deleted; `cascade`: the referring rows are deleted with it. */
 export const REFERENCES: Partial<Record<TableName, Readonly<Record<string, string>>>> = {
   conversations: { parent_id: "conversations" },
   placements: { session_ref: "sessions", conversation_id: "conversations" },
@@ -70,8 +70,8 @@ export const REFERENCES: Partial<Record<TableName, Readonly<Record<string, strin
 };
 
 /**
- * In an archive with partitions, what each large table is divided by: its conversation where it has one. What a part of it is asked by is then in
- * one of them, and vacuuming, or a rebuild of an index, concerns one at a time.
+ * In an archive with partitions, the partition key of each large table: its conversation if it has one. A query for one conversation then uses
+ * one partition, and vacuuming or reindexing works on one at a time.
  */
 const DIVIDED: Partial<Record<TableName, string>> = {
   messages: "conversation_id",
@@ -82,11 +82,11 @@ const DIVIDED: Partial<Record<TableName, string>> = {
 };
 
 /**
- * A divided table has no key without the column that divides it, so another table has the one key of messages: a number is given to one message,
- * whoever chose it, and what refers to a message refers to that. Only the triggers write it, and they do it for roles that may not; its schema is
- * named, because a role could put a temporary table of the same name before it. Nobody else may use their function: on a table of its own, a role
- * would have it write, with the rights of the role that owns the archive, where a trigger of its own waits. A number never changes: the
- * key of another message would not be missed.
+ * A partitioned table has no unique key without its partition column, so another table has the unique key of messages: each number belongs to
+ * one message, however it was chosen, and references to a message refer to this table. Only the triggers write it, also for roles that may not;
+ * they name its schema, because a role could create a temporary table of the same name that is found first. Nobody else may use their function:
+ * a role could attach it to its own table and make it write, with the rights of the archive's owner, where a trigger of that role waits. A
+ * number never changes: a missing key of another message would not be noticed.
  */
 const MESSAGE_KEYS = "CREATE TABLE message_keys (message_id bigint PRIMARY KEY);";
 const KEEP_KEYS = `
@@ -111,7 +111,7 @@ CREATE TRIGGER keep_message_keys AFTER INSERT ON messages
 CREATE TRIGGER drop_message_keys AFTER DELETE ON messages
   REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION keep_message_keys();`;
 
-/** Rows of one statement may refer to each other, and have their keys after it. */
+/** Rows of one statement may refer to each other, and get their keys after it. */
 const toKeys = (target: string): string =>
   target.replace(/^messages( DEFERRABLE$)?/, (_, deferrable = "") =>
     deferrable === "" ? "message_keys" : "message_keys DEFERRABLE INITIALLY DEFERRED",
@@ -188,7 +188,7 @@ CREATE INDEX spend_by_time ON spend (at);
 CREATE INDEX vectors_of_space ON message_vectors (space_id, vector_id);
 CREATE INDEX vectors_pending_of_space ON vectors_pending (space_id, message_id);`;
 
-/** A stored message waits for the index and for vectors from the moment it is committed, whoever stored it. */
+/** A stored message is pending for the index and for vectors from its commit on, whoever stored it. */
 const PENDING = `
 CREATE FUNCTION note_new_messages() RETURNS trigger LANGUAGE plpgsql AS $note$
 BEGIN
@@ -209,7 +209,7 @@ END $note$;
 CREATE TRIGGER note_shown_message AFTER UPDATE OF hidden_now ON messages
   FOR EACH ROW WHEN (old.hidden_now <> 0 AND new.hidden_now = 0) EXECUTE FUNCTION note_shown_message();`;
 
-/** Large payloads in pieces: a piece is what one statement moves, and what PostgreSQL keeps as one value. */
+/** Large payloads in pieces: a piece is what one statement sends, and what PostgreSQL stores as one value. */
 const BLOBS = `
 CREATE TABLE blobs (
   name text COLLATE "C" NOT NULL,
@@ -219,7 +219,7 @@ CREATE TABLE blobs (
 );
 ALTER TABLE blobs ALTER COLUMN content SET STORAGE EXTERNAL;`;
 
-/** @param partitions into how many parts large tables are divided; 0: they are not */
+/** @param partitions number of partitions of the large tables; 0: none */
 export const makeSql = (partitions: number): string =>
   [
     ...(partitions === 0 ? [] : [MESSAGE_KEYS]),

@@ -1,6 +1,6 @@
 /**
- * The full-text index: segments of posting blocks. Everything is keyed by owner first, so that a rule by owner keeps a role from the terms of
- * others. Blocks are small and tell nothing when compressed, so they are stored as they are; a part of a long one can then be read by itself.
+ * The full-text index: segments of posting blocks. Everything is keyed by owner first, so that a rule by owner hides the terms of others from a
+ * role. Blocks are small and hardly compressible, so they are stored uncompressed; a part of a long one can then be read by itself.
  */
 export const sql = `
 CREATE SEQUENCE index_numbers;

@@ -1,4 +1,7 @@
-/** What a person calls a conversation, and which messages have a time of their own. Where the first migration makes its tables from today's declaration they are there already. */
+/**
+ * Labels of conversations, and which messages have a time of their own. If the first migration created its tables from the current declaration,
+ * they already have these columns.
+ */
 export const version = 2;
 
 export const sql = `

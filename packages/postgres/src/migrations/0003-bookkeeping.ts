@@ -1,11 +1,11 @@
-/** What migration 22 of an archive in a file does: takes books of a host's requests out of the index, and has them wait for it again. */
+/** The equivalent of migration 22 of an archive in a file: removes books of a host's requests from the index, and makes them pending again. */
 import { decodeBody, mayBeBookkeeping } from "@lossless/core/adapter";
 import type { Row } from "@lossless/core/ports";
 import type { WriteSql } from "../connection.ts";
 import { statement } from "../connection.ts";
 import { FullTextIndex, purgeAll } from "../full-text-index.ts";
 
-/** Importers hid all of them as no messages (8). */
+/** Importers hid all of them as not messages (8). */
 const LINES = `
   SELECT message_id, body, encoding FROM messages
   WHERE message_id > $1 AND hidden & 8 <> 0 AND forgotten_at IS NULL ORDER BY message_id LIMIT $2`;
@@ -36,7 +36,7 @@ function isTaken(line: HiddenLine): boolean {
   try {
     return mayBeBookkeeping(decodeBody(line));
   } catch {
-    // A damaged line is named by the proof; the upgrade goes on.
+    // The proof reports a damaged line; the upgrade continues.
     return false;
   }
 }

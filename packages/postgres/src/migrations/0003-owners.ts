@@ -1,10 +1,9 @@
 /**
- * Owners apart. What waits for the index is keyed by owner first, as the index itself is, and every table has a rule that says whose a row is.
- * A role of the server that was given an owner (`archive_roles`) reads and writes the rows of that owner and no others, whatever statement it
- * sends. The rules act only once a role was added (`roles.ts`), and never on the role that owns the tables.
+ * Separates owners. Pending documents are keyed by owner first, like the index itself, and every table has a rule for the owner of a row. A role
+ * of the server that was given an owner (`archive_roles`) reads and writes only the rows of that owner, whatever statement it sends. The rules
+ * act only once a role was added (`roles.ts`), and never on the role that owns the tables.
  *
- * Invariants: every table has a rule, or is named as one that nobody but its owner uses. A row that belongs to another row belongs to whom that
- * one belongs to.
+ * Invariants: every table has a rule, or is listed as used only by its owner. A row that belongs to another row has the same owner.
  */
 import { TABLE_NAMES } from "@lossless/core/ports";
 import type { TableName } from "@lossless/core/ports";
@@ -48,8 +47,9 @@ CREATE TABLE archive_roles (
 CREATE POLICY own_rows ON archive_roles FOR SELECT USING (role = current_user);`;
 
 /**
- * Whether what a blob or a seal is about is somebody else's. What it is about may be written after it, or be gone before it. The bodies are no
- * strings: their tables are found when the functions are made, because a role could put a temporary table of the same name before ours.
+ * Whether the row of a blob or a seal belongs to another owner. That row may be written after it, or deleted before it. The function bodies are
+ * not strings: their tables are resolved when the functions are created, because a role could create a temporary table of the same name that is
+ * found first.
  */
 export const makeFunctions = (create: string, unless: string): string => `
 ${create} FUNCTION is_of_others(conversation bigint, reader text) RETURNS boolean
@@ -122,7 +122,7 @@ function ruleOf(table: TableName): string {
   return { owner: OWNER, shared: SHARED, nobody: NOBODY, own: OF_THEIR_OWN[table] ?? NOBODY }[by];
 }
 
-/** Whose a row is, by table. */
+/** The owner of a row, by table. */
 export const RULES: Readonly<Record<string, string>> = {
   ...Object.fromEntries(TABLE_NAMES.map((table) => [table, ruleOf(table)])),
   blobs: "NOT is_of_others(split_part(name, '/', 1)::bigint, current_user)",

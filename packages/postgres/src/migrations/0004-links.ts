@@ -1,10 +1,10 @@
 /**
- * What a role of an owner may write. A row of its own may only point at rows of its own: a program that is held by no rule (a worker of the role
- * that owns the tables) follows such a link, and would fold, show or index what it finds there. A number comes from its sequence: one that the
- * sequence has not given out yet would be taken from whoever gets it next. Facts that all share can be read, and nobody changes them for others.
+ * What a role of an owner may write. Its rows may only point at its own rows: a program without rules (a worker of the role that owns the
+ * tables) follows such a link, and would fold, show or index what it finds there. Numbers must come from the sequence: a number that the
+ * sequence has not assigned yet would collide with its next user. Shared facts can be read, but no role changes them for others.
  *
- * Invariants: every column that points at a row with an owner is checked, by a policy or, within a table, by a trigger that runs when all rows
- * of the statement are there. What is asked is whether the role sees the row, never whether somebody else has it: an old snapshot does not see
+ * Invariants: every column that points at a row with an owner is checked, by a policy or, within a table, by a trigger that runs after all rows
+ * of the statement are written. The check is whether the role sees the row, never whether another owner has it: an old snapshot does not see
  * that. Every table is in `ACCESS`.
  */
 import { TABLE_NAMES } from "@lossless/core/ports";
@@ -14,7 +14,7 @@ import { makeFunctions, RULES } from "./0003-owners.ts";
 
 export const version = 4;
 
-/** The key of a table that others point at. */
+/** The key of a table that others refer to. */
 export const KEYS: Partial<Record<TableName, string>> = {
   sessions: "session_ref",
   conversations: "conversation_id",
@@ -30,7 +30,7 @@ export interface Link {
   readonly to: TableName;
 }
 
-/** Columns that point at a row without a foreign key. */
+/** Columns that refer to a row without a foreign key. */
 const UNREFERENCED: readonly Link[] = [
   { table: "summaries", column: "previous_id", to: "summaries" },
   { table: "fork_items", column: "message_id", to: "messages" },
@@ -41,7 +41,7 @@ const UNREFERENCED: readonly Link[] = [
   { table: "index_pending_summaries", column: "summary_ref", to: "summary_refs" },
 ];
 
-/** Every column that points at a row with an owner. */
+/** Every column that refers to a row with an owner. */
 export const LINKS: readonly Link[] = [
   ...Object.entries(REFERENCES).flatMap(([table, columns]) =>
     Object.entries(columns).flatMap(([column, target]) => {
@@ -57,16 +57,16 @@ const isSeen = ({ table, column, to }: Link): string =>
 const seen = (to: TableName, value: string): string =>
   `EXISTS (SELECT 1 FROM ${to} l WHERE l.${KEYS[to]} = ${value})`;
 
-/** Beside links: a blob by its name, a seal and a document by their kind. */
+/** Checks other than links: a blob by its name, a seal and a document by their kind. */
 const BY_KIND: Readonly<Record<string, string>> = {
   blobs: seen("conversations", "split_part(blobs.name, '/', 1)::bigint"),
   large_files: "storage_path ~ ('^' || conversation_id || '/[^/]+$')",
   seals: `CASE kind WHEN 'session' THEN ${seen("sessions", "seals.id::bigint")} WHEN 'conversation' THEN ${seen("conversations", "seals.id::bigint")}
     WHEN 'summary' THEN ${seen("summaries", "seals.id")} ELSE ${seen("messages", "seals.id::bigint")} END`,
   index_documents: `CASE kind WHEN 'message' THEN ${seen("messages", "index_documents.id")} ELSE ${seen("summary_refs", "index_documents.id")} END`,
-  // Less than nothing would take back what others spent, and with it the caps.
+  // Negative values would undo what others spent, and with it the caps.
   spend: "input_tokens >= 0 AND output_tokens >= 0 AND duration_ms >= 0",
-  // That something was forgotten, and the server has to clear its pages.
+  // Marks that something was forgotten, and the server has to clear its pages.
   meta: "key = 'forgetting_open'",
 };
 
@@ -85,10 +85,10 @@ function checkOf(table: string): string {
     .join(" AND ");
 }
 
-/** Each role keeps these for itself, and so does everybody who is no such role: they say what the model of a program did. */
+/** Each role has its own rows of these, and so does everybody without such a role: they record what a program's model did. */
 const OF_EACH_ROLE = ["guards", "token_calibration"] as const satisfies readonly TableName[];
 
-/** The table that has the rows of a declared one; where each role has rows of its own, the declared name is that of a view. */
+/** The table with the rows of a declared one; if each role has its own rows, the declared name is a view. */
 export const storedIn = (table: TableName): string =>
   OF_EACH_ROLE.some((own) => own === table) ? `${table}_by_role` : table;
 
@@ -109,17 +109,20 @@ CREATE VIEW ${table} WITH (security_barrier) AS
   SELECT ${columns} FROM ${table}_by_role WHERE role = acting_role() WITH CHECK OPTION;`;
 };
 
-/** The role that rules hold; empty for others. */
+/** The role that rules apply to; empty for others. */
 const ACTING = `
 CREATE FUNCTION acting_role() RETURNS text LANGUAGE sql STABLE
 RETURN coalesce((SELECT min(r.role) FROM archive_roles r WHERE r.role = current_user), '');`;
 
-/** Whoever asks in the name of another role is told the same about everything: else it would learn how much is whose, and when it came. */
+/**
+ * A caller that queries on behalf of another role gets the same answer about everything: otherwise it would learn how much belongs to whom, and
+ * when it came.
+ */
 const ASKED = makeFunctions("CREATE OR REPLACE", "NOT pg_has_role(session_user, reader, 'MEMBER') OR ");
 
 /**
- * Links within a table: rows of one statement may point at each other, so they are checked after it. No name is looked up where a role could put
- * something of its own before it.
+ * Links within a table: rows of one statement may refer to each other, so they are checked after it. No name is looked up where a role could
+ * create its own object that is found first.
  */
 const WITHIN = [
   ...Map.groupBy(
@@ -155,7 +158,7 @@ const POLICIES = RULED_TABLES.map(
 
 export type Access = "SELECT" | "INSERT" | "UPDATE" | "DELETE";
 
-/** What a role may do with the rows that the rules leave it: what the program does when it is connected as one, and no more. */
+/** What a role may do with the rows that the rules leave it: exactly what the program does when connected as one. */
 export const ACCESS: Readonly<Record<string, readonly Access[]>> = {
   ...Object.fromEntries(RULED_TABLES.map((table) => [table, ["SELECT", "INSERT", "UPDATE", "DELETE"]])),
   archive_schema: ["SELECT"],
