@@ -180,6 +180,6 @@ function parseRoot(text: string, path: string): JsonNode {
   const root = parseJsonc(text);
   if (root?.kind === "object") return root;
   throw new EngineError("invalid_input", `cannot change ${path}: it is not a JSON object`, {
-    hint: "mend the file, or move it away, and run the command again",
+    hint: "fix the file, or move it away, and run the command again",
   });
 }

@@ -2,6 +2,6 @@
 import { EngineError } from "@lossless/core";
 
 export const taken = (path: string, name: string): EngineError =>
-  new EngineError("invalid_input", `cannot change ${path}: it has an entry named ${name} already`, {
+  new EngineError("invalid_input", `cannot change ${path}: it already has an entry named ${name}`, {
     hint: "remove that entry first",
   });
