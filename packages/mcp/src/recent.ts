@@ -80,7 +80,7 @@ function readCursor(text: string): [time: number, id: number] {
   const found = /^(\d+)\.(\d+)$/.exec(text);
   if (found) return [Number(found[1]), Number(found[2])];
   throw new EngineError("usage", `cannot run lcm_recent: after is not a cursor of this list: "${text}"`, {
-    hint: "pass the value that the page before gave",
+    hint: "pass the value that the previous page returned",
   });
 }
 
