@@ -28,7 +28,7 @@ export async function claimAlone(address: string): Promise<void> {
   if (parsed.kind !== "sqlite") {
     throw new EngineError(
       "usage",
-      "cannot have a server's database alone: other programs may use it at any time",
+      "cannot lock a server's database exclusively: other programs may use it at any time",
       {
         hint: "name an archive in a file",
       },
