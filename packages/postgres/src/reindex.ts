@@ -108,7 +108,7 @@ class Rebuild {
       await sql.change(END, this.#owner, this.#number);
     });
     throw new EngineError("aborted", "cannot rebuild the index: it was cancelled", {
-      hint: "searches go on with the index that was there",
+      hint: "searches continue with the old index",
     });
   }
 

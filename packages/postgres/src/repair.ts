@@ -52,6 +52,6 @@ export function findUnproven(
 /** A server is backed up by its own tools. Nothing is written. */
 export async function backup(): Promise<void> {
   throw new EngineError("usage", "cannot copy a database on a server into a file", {
-    hint: "export the archive, or use pg_dump; both see one state while others go on writing",
+    hint: "export the archive, or use pg_dump; both read one snapshot while others keep writing",
   });
 }

@@ -33,7 +33,7 @@ export function toParameter(value: SqlValue): unknown {
 
 /** A value of a column of any type, which is jsonb. */
 export function toJson(value: number | string | Uint8Array): string {
-  if (value instanceof Uint8Array) throw new Error("a column that may hold any value holds no bytes");
+  if (value instanceof Uint8Array) throw new Error("a column of any type cannot hold bytes");
   return JSON.stringify(typeof value === "string" ? escapeText(value) : value);
 }
 

@@ -79,7 +79,7 @@ class Relation {
 
 function toScalar(value: SqlValue): number | string | null {
   if (typeof value === "number" || typeof value === "string" || value === null) return value;
-  throw new Error("bytes do not travel in a list");
+  throw new Error("bytes cannot be sent in a list");
 }
 
 const picked = (rows: readonly Values[], column: string): Value[] => rows.map((row) => row[column] ?? null);
