@@ -113,7 +113,7 @@ export class DiskModel {
 
   #file(path: string): File {
     const entry = this.#entries.get(path);
-    if (!entry) throw new Error(`the trace uses ${path}, which is no file then`);
+    if (!entry) throw new Error(`the trace uses ${path}, which is not a file then`);
     return entry;
   }
 }
