@@ -33,7 +33,7 @@ export function makeDissolveScreen(desk: Desk, conversation: HeadedConversation,
         writer.dissolveSummary({ summaryId, dryRun: false }),
       );
       if (report === null)
-        throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context any more`);
+        throw new EngineError("usage", `cannot dissolve ${summaryId}: it is no longer in the context`);
       return `dissolved ${summaryId}: ${countOf(report.sources.length, "item")} in its place`;
     },
   });
