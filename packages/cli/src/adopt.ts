@@ -56,7 +56,7 @@ export async function refuseOlder({ databasePath: path }: Settings): Promise<voi
   throw new EngineError(
     "database_foreign",
     existsSync(`${path}.adopted`)
-      ? `cannot read ${path}: taking it over was interrupted`
+      ? `cannot read ${path}: its adoption was interrupted`
       : `cannot read ${path}: it was written by an older lossless-claw`,
     {
       hint: "lcm adopt imports it into a new file and keeps the old one; commands that write do so by themselves",

@@ -10,7 +10,7 @@ export async function ask(question: string, byDefault: string): Promise<string> 
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const cancelled = new Promise<never>((_, reject) => {
     const cancel = (): void =>
-      reject(new EngineError("aborted", "cannot go on: cancelled; nothing more was changed"));
+      reject(new EngineError("aborted", "cannot continue: cancelled; nothing more was changed"));
     terminal.once("SIGINT", cancel).once("close", cancel);
   });
   try {

@@ -83,6 +83,6 @@ async function findOnDisk(tour: Tour, file: Buffer): Promise<OnDisk> {
       const at = file.indexOf(body);
       if (at >= 0) return { message, offset: at + Math.floor(body.byteLength / 2) };
     }
-    throw new Error("no message of the sample lies in one piece in the database file");
+    throw new Error("no message of the sample is contiguous in the database file");
   });
 }

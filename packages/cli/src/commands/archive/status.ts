@@ -105,7 +105,7 @@ async function sayWaiting(invocation: Invocation, error: unknown): Promise<never
       ? "nothing waits for it on this machine"
       : `waiting for it on this machine: ${waiting.join(", ")}`;
   throw new EngineError(error.code, `${error.message}; ${said}`, {
-    hint: "check that the server runs and that the address is right; what waits is stored, in order, when it is back",
+    hint: "check that the server runs and that the address is right; waiting turns are stored, in order, when it is back",
     cause: error,
   });
 }

@@ -87,7 +87,7 @@ they were. Proofs of what arrived stay with the key they were made with: without
 async function runNewKey(invocation: Invocation, _options: object, path: string): Promise<void> {
   if (!writeNewFile(path, `${randomBytes(32).toString("hex")}\n`)) {
     throw usageError(
-      `cannot write the key ${path}: it exists, and a key that is overwritten is gone for good`,
+      `cannot write the key ${path}: it exists, and an overwritten key cannot be recovered`,
       "Name a file that is not there yet",
     );
   }

@@ -113,7 +113,7 @@ async function runEmbed(invocation: Invocation): Promise<void> {
 function explainStop({ failure, embedded }: EmbedMessagesResult): EngineError {
   const kept = `${countOf(embedded, "message")} got a vector and ${embedded === 1 ? "keeps" : "keep"} it`;
   return new EngineError("model_failed", `cannot embed the rest: ${failure?.message ?? ""}`, {
-    hint: `${kept}; run lcm embed run again to go on`,
+    hint: `${kept}; run lcm embed run again to continue`,
   });
 }
 

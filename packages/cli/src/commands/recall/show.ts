@@ -74,7 +74,7 @@ function parseRange(text: string, first: number, says: string): Range {
 
 async function runShow(invocation: Invocation, options: ShowOptions, ids: readonly string[]): Promise<void> {
   if (options.after !== undefined && ids.length > 1) {
-    throw usageError("cannot go on with several things at once", "Name one id with --after");
+    throw usageError("cannot continue several ids at once", "Name one id with --after");
   }
   const items = await invocation.withArchive("read", async (engine) => {
     const opened: DescribeResult[] = [];
