@@ -95,7 +95,7 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     await go(page, "#/figures?by=tool");
     await page.locator(".cards", { hasText: "Tool calls" }).waitFor();
     expect(await page.locator(".plots .plot").count()).toBe(4);
-    await page.getByText("No cost is shown, because prices change").waitFor();
+    await page.getByText("No cost is shown, because lossless-claw ships no prices").waitFor();
     await page.getByRole("row", { name: /^read_file 30 0 1$/ }).waitFor();
     await page.getByRole("link", { name: "Agent" }).click();
     await until(page, "location.hash === '#/figures?by=agent'");
@@ -297,7 +297,7 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     const { origin, port } = new URL(site.inspector.url);
     for (const path of ["/?token=wrong", "/"]) {
       await stranger.page.goto(origin + path);
-      await stranger.page.locator("[role=alert]", { hasText: "Open the whole address" }).waitFor();
+      await stranger.page.locator("[role=alert]", { hasText: "Open the full address" }).waitFor();
       expect(await stranger.page.locator(".cards").count()).toBe(0);
     }
     // Another port is another site, and may not read even with the token.

@@ -145,10 +145,8 @@ class ContextView implements View {
   #remember(): void {
     if (!location.hash.startsWith(`#/context/${this.#id}`)) return;
     const item = this.#context?.items[this.#selected]?.ids[0];
-    const query = new URLSearchParams({
-      budget: String(this.#context?.budgetTokens ?? START_BUDGET),
-      ...(item === undefined ? {} : { item }),
-    });
+    const query = new URLSearchParams({ budget: String(this.#context?.budgetTokens ?? START_BUDGET) });
+    if (item !== undefined) query.set("item", item);
     history.replaceState(history.state, "", `#/context/${this.#id}?${query}`);
   }
 
