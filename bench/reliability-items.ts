@@ -3,7 +3,7 @@
  * are as required.
  */
 import { copyFileSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { PROVIDERS, resolveSettings } from "@lossless/core";
+import { EngineError, PROVIDERS, resolveSettings } from "@lossless/core";
 import type { Arrival, Complete, Engine, EngineEvent } from "@lossless/core";
 import { killWriters } from "@lossless/testkit/killed-writer.ts";
 import { listRefusals } from "@lossless/testkit/provider-rules.ts";
@@ -400,7 +400,16 @@ const BAD_CONFIGS = [
   { leafChunkTokens: 1_000, leafTargetTokens: 1_000, condensedMinFanoutHard: 5 },
 ];
 
-/** Read like a host's settings: an invalid value falls back to its default, with a line that says so. */
+/** Whether the strict reader refuses settings, or says what is wrong with them. */
+function isRefusedOrTold(config: Record<string, unknown>): boolean {
+  try {
+    return resolveSettings({ env: {}, config }).notices.length > 0;
+  } catch (error) {
+    return error instanceof EngineError;
+  }
+}
+
+/** Read as a host's settings are: what cannot work goes back to its default, with a line that says so. */
 export const settings: Measure = async () => {
   const corrected = BAD_CONFIGS.filter((config) => {
     const { replaced } = resolveSettings({ env: {}, config, tolerant: true, replaceConflicts: true });
@@ -409,9 +418,10 @@ export const settings: Measure = async () => {
       Object.keys(config).every((key) => keys.has(key)) && replaced.every(({ message }) => message !== "")
     );
   }).length;
+  const told = BAD_CONFIGS.filter(isRefusedOrTold).length;
   return {
-    found: `${corrected} of ${BAD_CONFIGS.length} corrected, each value with a line that says so`,
-    holds: corrected === BAD_CONFIGS.length,
+    found: `${corrected} of ${BAD_CONFIGS.length} corrected, each value with a line that says so; read strictly, ${told} refused or told of`,
+    holds: corrected === BAD_CONFIGS.length && told === BAD_CONFIGS.length,
   };
 };
 

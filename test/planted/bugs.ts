@@ -470,4 +470,21 @@ export const BUGS: readonly PlantedBug[] = [
     replace: `isMessage: (entry) => MESSAGES.has(String(entry["type"])),`,
     test: ["packages/interchange/test/import.test.ts", "stores a line whose type is no text like any other"],
   },
+  {
+    name: "an import that fails takes a large file with it that was there before",
+    file: "packages/sqlite/src/intake.ts",
+    find: "if (!connection.get(HAS_BLOB, name)) this.#blobs.remove(name);",
+    replace: "this.#blobs.remove(name);",
+    test: [
+      CONTRACT,
+      "keeps a large payload that was stored before an intake which brings it again, and fails",
+    ],
+  },
+  {
+    name: "a summary of another owner is listed",
+    file: "packages/sqlite/src/graph.ts",
+    find: "WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR s.state = ?3)",
+    replace: "WHERE s.conversation_id = ?1 AND (?2 IS NULL OR 1) AND (?3 IS NULL OR s.state = ?3)",
+    test: [CONTRACT, "shows an owner nothing of another owner's"],
+  },
 ];

@@ -279,6 +279,28 @@ test("an archive that fails ends the watcher, and nothing keeps its process aliv
   expect(countWatches()).toBe(before);
 });
 
+test("an archive that others keep busy is tried again, and the watcher goes on", async () => {
+  const home = makeHome();
+  write(sessionFile(home, "s1"), row("s1", 0, "/srv/app"));
+  const engine = await openTestEngine();
+  let tries = 0;
+  const ingest: Engine["ingest"] = async (request) => {
+    if (++tries === 1) throw new EngineError("database_busy", "another process holds the lock");
+    return engine.ingest(request);
+  };
+  const watcher = new Watcher({
+    engine: { ...engine, ingest },
+    locations: listLocations({}, home),
+    exclude: makeExclusion([]),
+    onEvent: () => undefined,
+  });
+  const controller = new AbortController();
+  const ended = watcher.run(controller.signal);
+  await expect.poll(async () => (await engine.status()).messages, PATIENCE).toBe(1);
+  controller.abort();
+  await ended;
+});
+
 test("killed at any moment, a watcher loses nothing and stores nothing twice; a second one does not start", async () => {
   const home = makeHome();
   const database = join(home, "lcm.db");

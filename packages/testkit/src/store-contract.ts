@@ -10,7 +10,18 @@ import { deriveMessage } from "@lossless/core/testing";
 import { describe, expect, test } from "vitest";
 import { testCare } from "./contract/care.ts";
 import { testFolding } from "./contract/folding.ts";
-import { allMessages, batchOf, clock, findWord, makeEvent, say, session, SPENT } from "./contract/parts.ts";
+import {
+  allMessages,
+  batchOf,
+  clock,
+  findWord,
+  fold,
+  makeEvent,
+  say,
+  session,
+  SPENT,
+  textOf,
+} from "./contract/parts.ts";
 import type { WithStore } from "./contract/parts.ts";
 import { testLists } from "./contract/lists.ts";
 import { testRecall } from "./contract/recall.ts";
@@ -318,9 +329,16 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
         expect(await store.readRevisions(messageId, "other")).toEqual([]);
         expect((await store.listConversations({ after: null, limit: 10, owner: "other" })).items).toEqual([]);
         await store.flushIndex();
-        expect(await findWord(store, "secret", { owner: "other" })).toEqual([]);
+        const named = { conversationIds: [conversationId] };
+        for (const scope of [{}, named])
+          expect(await findWord(store, "secret", { owner: "other", ...scope })).toEqual([]);
         expect(await findWord(store, "secret", { owner: "main" })).toEqual([messageId]);
         expect((await store.status("other")).messages).toBe(0);
+        await fold(store, conversationId, { count: 1, text: textOf(1, "a secret of main") });
+        const asked = { conversationId, after: null, limit: 10 };
+        expect((await store.listSummaries({ ...asked, owner: "main" })).items).toHaveLength(1);
+        expect((await store.listSummaries({ ...asked, owner: "other" })).items).toEqual([]);
+        expect((await store.readGraph({ conversationId, owner: "other" })).nodes).toEqual([]);
       }));
 
     test("reads a snapshot as it was, while the store goes on", () =>
@@ -451,7 +469,7 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
     test("keeps vectors of what is shown in its newest version, one filler at a time, and finds the nearest", () =>
       withStore(async (store) => {
         const texts = ["a", "b", "c"].map((text, i) => makeEvent(`e${i}`, say(text)));
-        const { results } = await store.append(batchOf(texts));
+        const { conversationId, results } = await store.append(batchOf(texts));
         const ids = results.map(({ messageId }) => messageId);
         const claim = { model: "m", now: clock.now(), leaseMs: 1_000 };
         const space = await store.claimVectorSpace({ ...claim, holder: "one" });
@@ -478,6 +496,8 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
         };
         expect(await nearest({})).toEqual([ids[1], ids[2]]);
         expect(await nearest({ owner: "nobody" })).toEqual([]);
+        expect(await nearest({ owner: "nobody", conversationIds: [conversationId] })).toEqual([]);
+        expect(await nearest({ owner: "main", conversationIds: [conversationId] })).toEqual([ids[1], ids[2]]);
         await store.setHidden(session, "branch", ["e1"], clock.now(), "exactly");
         await store.append(batchOf([makeEvent("e2", say("c, corrected"))]));
         expect(await nearest({})).toEqual([ids[0]]);
@@ -682,6 +702,25 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
         expect(await store.knownEvents("main", "kept", ["a", "b"])).toEqual(["a", "b"]);
         expect(await store.readSession("main", "failed")).toBe(null);
         expect((await store.status()).messages).toBe(2);
+      }));
+
+    test("keeps a large payload that was stored before an intake which brings it again, and fails", () =>
+      withStore(async (store) => {
+        const text = Array.from({ length: 12_000 }, (_, i) => `${i},plant-${i % 97}`).join("\n");
+        const big = say(`see <file name="stock.csv" mime="text/csv">${text}</file>`);
+        const { results } = await store.append(batchOf([makeEvent("big", big)]));
+        for (const isRepeatable of [false, true]) {
+          const failing = store.bringIn(
+            async (into) => {
+              await into.append(batchOf([makeEvent("big again", big)]));
+              throw new Error("the rest is missing");
+            },
+            { isRepeatable },
+          );
+          await expect(failing).rejects.toThrow("the rest is missing");
+        }
+        const stored = await store.readMessage(results[0]?.messageId ?? 0);
+        expect(Buffer.from(stored?.bytes ?? []).equals(Buffer.from(JSON.stringify(big)))).toBe(true);
       }));
 
     testFolding(withStore);

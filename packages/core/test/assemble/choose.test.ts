@@ -114,6 +114,9 @@ describe("a tight budget", () => {
     expect(less.anchorTokens).toBe(all.anchorTokens);
     expect(less.tokens).toBeLessThanOrEqual(1_700);
     expect(less.messages).toBe(100);
+    const whole = messages(18, user);
+    expect(choose(request(whole, 2_000)).mode).toBe("whole");
+    expect(choose(request(whole, 2_000, { marginTokens: 300 })).mode).toBe("tight");
   });
 
   test("uses a root that ends where the finer items begin", () => {

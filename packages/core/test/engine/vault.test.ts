@@ -1,4 +1,5 @@
 /** Redaction with a key: values sealed, what arrived provable, and no byte of a secret anywhere on the disk. */
+import { createVault } from "../../src/ingest/vault.ts";
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -327,4 +328,14 @@ test("a new key opens everything after rotating, the old one nothing", async () 
   expect((await after.unseal({ messageId: 1 })).map(({ value }) => value)).toEqual([SECRET, "hunter3"]);
   expect(await after.verify()).toMatchObject({ ok: true, redacted: { messages: 1, proven: 0 } });
   expect(await outcomes(after, [message])).toEqual(["known"]);
+});
+
+test("a sealed value opens only for the message and the place it was sealed for", () => {
+  const vault = createVault(Buffer.alloc(32, 7));
+  const range = { commitment: Buffer.alloc(32, 1), ordinal: 0, at: 10, length: 15 };
+  const sealed = vault.seal(Buffer.from("4711"), range, (size) => Buffer.alloc(size, 3));
+  expect(vault.open(sealed, range)?.toString()).toBe("4711");
+  for (const other of [{ commitment: Buffer.alloc(32, 2) }, { ordinal: 1 }, { at: 11 }, { length: 16 }])
+    expect(vault.open(sealed, { ...range, ...other })).toBeNull();
+  expect(createVault(Buffer.alloc(32, 8)).open(sealed, range)).toBeNull();
 });

@@ -44,6 +44,15 @@ describe("redaction", () => {
     );
   });
 
+  test("finds secrets in bytes that are neither JSON nor UTF-8", () => {
+    const bytes = Buffer.concat([
+      Buffer.from("key sk-abcdefghijklmnopqrstuvwx "),
+      Buffer.from([0xff, 0xfe, 0x80]),
+    ]);
+    const redacted = Buffer.from(compile(["@keys"])?.(bytes).bytes ?? bytes);
+    expect(redacted.toString("latin1")).toBe("key [redacted:keys] \u00ff\u00fe\u0080");
+  });
+
   test("takes overlapping matches out as one, and cards out of numbers", () => {
     expect(redact(["b+c", "abb"], "x abbc y")).toBe("x [redacted:pattern-1] y");
     expect(redact(["@cards"], '{"card":4111111111111111,"time":1785613801102}')).toBe(

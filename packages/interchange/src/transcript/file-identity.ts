@@ -71,8 +71,8 @@ async function listCandidates(look: FileLook, standIn: StandIn): Promise<Candida
 }
 
 /**
- * Sessions that have the first line. Where lines never name a session, a file is known by its name: to look at every talk that begins with the
- * same words would take longer with each of them.
+ * Sessions that have the first line. Where lines never name a session, a file is known by its name alone: many talks begin with the same words,
+ * so equal lines prove nothing, and to look at all of them would take longer with each.
  */
 async function listSessionsWith(
   { engine, owner, format, transcript }: FileLook,
@@ -92,7 +92,7 @@ async function findEarlier(
   standIn: StandIn,
   candidates: readonly Candidate[],
 ): Promise<string | null> {
-  const { engine, owner, format, transcript } = look;
+  const { engine, owner, transcript } = look;
   const ofPath = candidates.find((candidate) => hadPath(candidate, transcript.path, standIn));
   if (ofPath !== undefined) return ofPath.id;
   // A known stand-in keeps the session it was relabelled to, if any. Earlier versions used a UUID in the name as it is.
@@ -100,8 +100,6 @@ async function findEarlier(
   if (before.kind === "import") return before.relabelledTo;
   const uuid = readUuidName(transcript.path);
   if (uuid !== null && candidates.some(({ id }) => id === uuid)) return uuid;
-  // In formats that never name sessions, equal lines prove nothing: many conversations begin with the same words.
-  if (!format.namesSession) return null;
   for (const candidate of candidates) {
     if (candidate.isStandIn && (await continues(look, candidate, standIn))) return candidate.id;
     if (await knowsAll(look, candidate.id)) return candidate.id;
