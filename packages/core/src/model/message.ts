@@ -23,7 +23,7 @@ export interface PartView extends ByteRange {
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly isError?: boolean;
-  /** The part of a call has only its arguments, not the whole call. */
+  /** The range of a call's part is only its arguments, not the whole call. */
   readonly holdsArguments?: boolean;
   readonly mimeType?: string;
   readonly fileName?: string;

@@ -383,7 +383,7 @@ type Placed = Pick<PlacedTime, "id" | "createdAt" | "position">;
 const compareNewest = (a: Placed, b: Placed): number =>
   b.createdAt - a.createdAt || b.position - a.position || b.id - a.id;
 
-/** Sorts candidates. In recency order only as many of the best as will be shown take part: otherwise any newest would be. */
+/** Sorts candidates. In recency order only as many of the best as will be shown take part: otherwise unrelated newest ones would win. */
 function orderCandidates(
   candidates: readonly Candidate[],
   sort: GrepSort,
