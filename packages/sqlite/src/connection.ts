@@ -89,7 +89,7 @@ export class Connection implements RowWriter {
       PRAGMA temp_store = MEMORY;
       PRAGMA cache_size = -8192;
       PRAGMA secure_delete = FAST;
-      -- A turn writes the same two dozen pages as the one before: folding the log back every 16 MB instead of 4 writes them less often.
+      -- A turn writes the same two dozen pages as the previous one: a checkpoint every 16 MB instead of 4 writes them less often.
       PRAGMA wal_autocheckpoint = 4000;
     `);
   }
@@ -125,7 +125,7 @@ export class Connection implements RowWriter {
       "database_newer",
       `cannot use the database ${this.path}: it has schema version ${version}, this program knows up to ${known}`,
       {
-        hint: "close this program and install the newer version of lossless-claw; the file was left as it is",
+        hint: "close this program and install the newer version of lossless-claw; the file was not changed",
       },
     );
   }
@@ -465,7 +465,7 @@ function openImmutable(path: string): DatabaseSync {
   if (log !== undefined && log.size > 0) {
     throw new EngineError(
       "database_unreadable",
-      `cannot open the database ${path}: its log ${path}-wal holds rows that cannot be read from a read-only folder`,
+      `cannot open the database ${path}: its log ${path}-wal contains rows that cannot be read from a read-only folder`,
       { hint: "copy the database and its -wal file to a folder that can be written, and open the copy" },
     );
   }

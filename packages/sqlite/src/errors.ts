@@ -66,7 +66,7 @@ const BUSY: Reason = {
 const READ_ONLY: Reason = {
   code: "database_unreadable",
   why: "it is read-only",
-  hint: "reading needs to write beside it, too: check the permissions of the file and of its folder, or copy it elsewhere",
+  hint: "reading also needs to write beside it: check the permissions of the file and of its folder, or copy it elsewhere",
 };
 const damaged = (why: string): Reason => ({
   code: "database_corrupt",

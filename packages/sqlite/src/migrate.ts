@@ -120,7 +120,7 @@ function checkSpace(connection: Connection, { countBytes }: Migration): void {
   throw new EngineError(
     "database_full",
     `cannot upgrade the database ${connection.path}: that may take ${formatMegabytes(needed)} MB, and ${formatMegabytes(free)} MB are free`,
-    { hint: "free some space and open it again; the file was left as it is" },
+    { hint: "free some space and open it again; the file was not changed" },
   );
 }
 
@@ -141,7 +141,7 @@ export function compareSchema(connection: Connection): string[] {
       return isSame ? [] : [`the ${type} ${name} is not as this program made it`];
     }),
     ...[...found.values()].flatMap(({ type, name }) =>
-      wanted.has(name) ? [] : [`the ${type} ${name} is not one of this program's`],
+      wanted.has(name) ? [] : [`the ${type} ${name} was not created by this program`],
     ),
   ];
 }

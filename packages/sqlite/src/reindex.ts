@@ -105,7 +105,7 @@ class Rebuild {
     const { connection, index } = this.#context;
     connection.write(() => index.drop(this.#generation));
     throw new EngineError("aborted", "cannot rebuild the index: the operation was cancelled", {
-      hint: "the index that was there is still in use",
+      hint: "the old index is still in use",
     });
   }
 
@@ -146,7 +146,7 @@ class Rebuild {
     return connection.write(() => {
       if (connection.get(EXISTS, this.#table) !== undefined) return work();
       if (readLastNumber(this.#context) === this.#generation) return null;
-      throw new EngineError("database_busy", "cannot rebuild the index: another program has begun to", {
+      throw new EngineError("database_busy", "cannot rebuild the index: another program is rebuilding it", {
         hint: "wait until it is done",
       });
     });

@@ -210,7 +210,7 @@ export class SqliteStore implements Store {
       onBusy: () =>
         options.onEvent?.({
           kind: "waiting",
-          message: `another program is using the database ${options.path}; waiting until it lets go`,
+          message: `another program is using the database ${options.path}; waiting for it to finish`,
         }),
     });
     try {

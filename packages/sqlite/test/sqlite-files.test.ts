@@ -221,7 +221,7 @@ describe("opening a database", () => {
       const copied = openEngine({ database: `${disk}/copied/lcm.db`, readOnly: true, thread: false });
       await expect(copied).rejects.toMatchObject({
         code: "database_unreadable",
-        message: expect.stringContaining("lcm.db-wal holds rows"),
+        message: expect.stringContaining("lcm.db-wal contains rows"),
       });
     } finally {
       execFileSync("umount", ["-l", disk]);
