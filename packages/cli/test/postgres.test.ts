@@ -43,7 +43,7 @@ describePostgres("lcm on PostgreSQL", (server) => {
     await run("export", "--out", two, "--db", restored);
     expect(readFileSync(two).equals(readFileSync(one))).toBe(true);
     const again = await lcm(["backup", "--out", path, "--db", address]);
-    expect(again.stderr).toContain("something is there already");
+    expect(again.stderr).toContain("it already exists");
     const preview = await run("forget", "--message", "msg_2", "--db", address);
     expect(preview).toContain("lcm backup writes an archive file first");
     const receipt = await run("forget", "--message", "msg_2", "--apply", "--db", address);

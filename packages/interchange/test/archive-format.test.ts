@@ -284,7 +284,7 @@ describe("an archive", () => {
       bad,
       readFileSync(out, "utf8").replaceAll(`"owner":"${SESSION.owner}"`, '"owner":"ma\\u0000in"'),
     );
-    const refused = { code: "invalid_input", message: expect.stringContaining("owner must not hold") };
+    const refused = { code: "invalid_input", message: expect.stringContaining("owner must not contain") };
     await expect(moveIn(copy, bad)).rejects.toMatchObject(refused);
     const owner = "ma\0in";
     await expect(

@@ -139,8 +139,8 @@ function* replaceSummaries(
 
 function renderNote(at: number, standsInstead: string | null): string {
   const day = new Date(at).toISOString().slice(0, 10);
-  const instead = standsInstead === null ? "" : ` ${standsInstead} stands in its place.`;
-  return `[LCM forgotten] What this summary told was removed on request on ${day}.${instead}`;
+  const instead = standsInstead === null ? "" : ` ${standsInstead} replaces it.`;
+  return `[LCM forgotten] The content of this summary was removed on request on ${day}.${instead}`;
 }
 
 function eraseSummary(changes: Changes, summary: TouchedSummary, note: string): void {

@@ -67,7 +67,7 @@ function* look({ from, to }: TransplantRequest): Asking<Job> {
     read.count("messages", { conversation_id: from, forgotten_at: null }),
     read.count("summaries", { conversation_id: from, state: "cover" }),
   );
-  if (done.length > 0) throw refuse("that was done before");
+  if (done.length > 0) throw refuse("it was copied there before");
   const known = new Set((yield* hashMessages(to)).keys());
   for (const [sum, id] of yield* hashMessages(from))
     if (known.has(sum))

@@ -9,7 +9,7 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
     "*": "Keys that a host gives, found nowhere else in the archive. If one is lost, a turn can be committed again; that adds nothing, because its events are known.",
   },
   expansion_grants: { "*": "Short-lived permissions of sub-agents. They expire within minutes." },
-  compaction_debt: { "*": "Folds that are owed. A lost one is noticed at the next turn." },
+  compaction_debt: { "*": "Folding that is due. A lost one is noticed at the next turn." },
   spend: { "*": "A ledger of what models cost, for caps and statistics." },
   guards: { "*": "Pauses of models that failed. They end by themselves." },
   cache_usage: { "*": "Statistics that hosts report." },
@@ -19,13 +19,13 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
     "*": "Says which import stored what. Only the removal of an import reads it, and shows first what it would remove.",
   },
   vectors_pending: {
-    "*": "Messages that wait for a vector of an optional index. Filling the index again looks at every message.",
+    "*": "Messages that wait for a vector of an optional index. Filling the index again reads every message.",
   },
   word_blocks: {
     "*": "A filter for searches that can be rebuilt. Blocks that exist are checked.",
   },
   meta: {
-    "*": "State of the search index and of a forgetting under way. The index and the forgetting themselves are checked.",
+    "*": "State of the search index and of a forget in progress. The index and the forget themselves are checked.",
   },
   sessions: {
     cursor: "How far a host's transcript was read. Reading it again adds nothing.",
@@ -35,7 +35,7 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
   conversations: {
     session_id: "The session that wrote last, for display. The session of each message is proven.",
     stored_at: "When the last row was stored, for display. The time of each message is proven.",
-    fold_revision: "A counter that only says whether the context changed since somebody looked.",
+    fold_revision: "A counter that only says whether the context has changed since it was last read.",
     epoch_seq:
       "The seq at the last of these changes. It moves the place where a context is cut, not what is in the archive.",
     name: "A name that a person gave.",

@@ -81,7 +81,7 @@ class CoverCheck {
     }
     if (expected.message_id !== messageId) {
       const wanted = formatMessageId(expected.message_id);
-      this.#add(wanted, `the cover of ${this.#name} has ${named} in the place of ${wanted}`);
+      this.#add(wanted, `the cover of ${this.#name} has ${named} instead of ${wanted}`);
     }
     checkHidden(expected, this.#changes, this.#problems);
     if (item !== null) checkItem(item, expected, this.#problems);

@@ -99,10 +99,10 @@ function checkSummary(
         `${column} of ${id} is ${summary[column]}, its sources say ${derived[column]}`,
       );
   if (summary.state === "cover" && summary.stale === 0 && sources.some((source) => source.stale === 1)) {
-    problems.add("graph", id, `${id} does not count as stale, but something it was made from does`);
+    problems.add("graph", id, `${id} is not marked stale, but one of its sources is`);
   }
   if (sources.some((source, i) => source.ordinal !== i)) {
-    problems.add("graph", id, `the sources of ${id} are not numbered one after the other`);
+    problems.add("graph", id, `the sources of ${id} are not numbered consecutively`);
   }
 }
 

@@ -91,5 +91,5 @@ const DESCRIBED: Readonly<Record<SealKind, string>> = {
   session: "its id or owner",
   conversation: "when it was archived, where it comes from, its parent, a placement or a boundary",
   summary: "its span, state, a time or a source",
-  redaction: "what the vault holds of it",
+  redaction: "one of its vault entries",
 };

@@ -20,7 +20,7 @@ export function checkVector(stored: StoredVector, problems: Pick<Problems, "add"
   const name = formatMessageId(messageId);
   if (bytes.byteLength !== dimensions * 4) {
     const given = bytes.byteLength / 4;
-    const text = `the vector of ${name} has ${given} numbers, those of ${model} have ${dimensions}`;
+    const text = `the vector of ${name} has ${given} dimensions, those of ${model} have ${dimensions}`;
     return problems.add("vector", name, text);
   }
   const vector = vectorFromBytes(bytes);

@@ -409,7 +409,7 @@ const pickReserve = ({ reserve, messages, lacks, tokens }: Placed): ReservePick 
   messages,
   lacks,
   reason: reserve.isRoot
-    ? "root: stands for everything before"
+    ? "root: represents everything before"
     : "reserve summary where finer ones do not fit",
 });
 

@@ -156,7 +156,7 @@ export function renderCutNote(
 
 /** Replaces an image or a file that does not fit. */
 export function renderMediaStub(type: "image" | "file", stub: Pick<StubText, "id" | "canOpen">): string {
-  const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") tells of it`;
+  const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") describes it`;
   return `[${type === "image" ? "Image" : "File"} left out here for room. Nothing is lost${way}.]`;
 }
 

@@ -10,7 +10,7 @@ export const LOOPBACK = "127.0.0.1";
 export function listenOnLoopback(server: Server, port: number, hint: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      const cause = error.code === "EADDRINUSE" ? "something else listens there" : error.message;
+      const cause = error.code === "EADDRINUSE" ? "the port is already in use" : error.message;
       reject(new EngineError("usage", `cannot listen on port ${port}: ${cause}`, { hint, cause: error }));
     });
     server.listen(port, LOOPBACK, () => resolve((server.address() as AddressInfo).port));

@@ -35,9 +35,9 @@ export const SHELL_WORDS: StepWords = {
     "forget it here with lcm forget, or name an empty target; nothing was stored",
   skip_or_choose_target: () =>
     "name an empty target, or leave them out with --skip-existing; nothing was written",
-  verify_both: () => "run lcm verify on both; the source is as it was",
+  verify_both: () => "run lcm verify on both; the source was not changed",
   fix: () => "lcm doctor --fix",
-  drop_summaries: () => "lcm doctor --fix removes the summaries that do not prove, with those above them",
+  drop_summaries: () => "lcm doctor --fix removes the summaries that do not verify, with those above them",
   repair: ({ conversationId, summaryId }) =>
     `lcm repair --conversation ${conversationId} --summary ${summaryId} --apply`,
   rewrite_extractive: ({ conversationId }) =>

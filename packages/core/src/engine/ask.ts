@@ -19,7 +19,7 @@ const MAX_TIMEOUT_MS = 600_000;
 
 export async function ask(engine: EngineState, request: AskRequest): Promise<AskResult> {
   if (request.delegated) {
-    throw new EngineError("denied", "cannot ask: a sub-agent cannot send another one", {
+    throw new EngineError("denied", "cannot ask: a sub-agent cannot start another one", {
       step: { kind: "expand_granted", ids: [] },
     });
   }
@@ -91,7 +91,7 @@ async function readAndWrite(
     if (!(await engine.guards.allowsCall()))
       return fail("DELEGATED_EXPANSION_SPAWN_FAILED", "the spending rules allow no model call now");
     const timeoutMs = deadline - Date.now();
-    if (timeoutMs <= 0) return fail("DELEGATED_EXPANSION_TIMEOUT", "no time was left to ask the model");
+    if (timeoutMs <= 0) return fail("DELEGATED_EXPANSION_TIMEOUT", "no time was left to call the model");
     const result = await callMetered(engine, complete, {
       request: buildCall(engine, request, reading.render(roundsLeft), maxTokens),
       signal: request.signal ?? engine.closing.signal,
@@ -132,7 +132,7 @@ interface WriteResult {
 
 function checkWritten(answer: string, readIds: readonly string[]): WriteResult {
   const { text, citedIds, unknown, uncited } = checkCitations(answer, readIds);
-  if (text === "") return fail("DELEGATED_EXPANSION_REPLY_MISSING", "the model answered nothing");
+  if (text === "") return fail("DELEGATED_EXPANSION_REPLY_MISSING", "the model gave no answer");
   if (citedIds.length === 0 && unknown.length > 0) {
     return fail(
       "DELEGATED_EXPANSION_REPLY_INVALID",

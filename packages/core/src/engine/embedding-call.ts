@@ -25,7 +25,7 @@ export async function callEmbedding(
   const { embed, guards, clock, settings } = engine;
   if (embed === null) return failWith("unavailable", "no model is configured");
   if (!(await guards.allowsTokens()))
-    return failWith("denied", "the tokens of the day are used up (spendMaxTokensPerDay)");
+    return failWith("denied", "the day's tokens are used up (spendMaxTokensPerDay)");
   const at = clock.now();
   const result = await callModel(embed, request, limits);
   const spent = {

@@ -165,7 +165,7 @@ function withoutForgotten(
 /** The text of a summary whose sources were all forgotten. */
 function renderGone(node: SummaryNode, now: number): SummarizeResult {
   const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
-  const content = `[LCM forgotten] Messages from ${day(node.earliestAt)} to ${day(node.latestAt)} stood here. They were removed on request on ${day(now)}.`;
+  const content = `[LCM forgotten] Messages from ${day(node.earliestAt)} to ${day(node.latestAt)} were here. They were removed on request on ${day(now)}.`;
   return { content, tokens: 0, model: "extractive", level: "extractive" };
 }
 

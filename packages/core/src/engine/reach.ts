@@ -14,7 +14,10 @@ export function findReach({ store, settings, clock }: EngineState, request: Scop
 /** Tokens a call may return: what it asks for, what the settings allow, what its grant has left. */
 export function capTokens(engine: EngineState, asked: number | undefined, { grant }: Reach): number {
   if (asked !== undefined && (!Number.isInteger(asked) || asked < 1)) {
-    throw new EngineError("usage", `cannot give ${asked} tokens: tokenCap is a whole number from 1 on`);
+    throw new EngineError(
+      "usage",
+      `cannot return ${asked} tokens: tokenCap must be a whole number of at least 1`,
+    );
   }
   if (grant === null) return asked ?? engine.settings.maxExpandTokens;
   const wanted = asked ?? Math.ceil(grant.tokenCap * GRANT_CALL_SHARE);

@@ -42,7 +42,7 @@ export async function unseal(
   const message = await store.readRedacted(messageId, owner);
   const name = formatMessageId(messageId);
   if (message === null || message.values.length === 0)
-    throw new EngineError("not_found", `cannot unseal ${name}: the vault has nothing of it`, {
+    throw new EngineError("not_found", `cannot unseal ${name}: the vault has no values of it`, {
       hint: "values that were dropped, or redacted without a key, are gone",
     });
   const wanted = message.values.filter((value) => ordinal === undefined || value.ordinal === ordinal);
@@ -122,9 +122,9 @@ function refuseToOpen(message: RedactedMessage, vault: Vault): EngineError {
   const isOther = message.values.some(({ keyId }) => keyId !== vault.keyId);
   return isOther
     ? new EngineError("config", `cannot unseal ${name}: it was sealed with another key`, {
-        hint: `it wants the key ${message.values[0]?.keyId}, this one is ${vault.keyId}`,
+        hint: `it needs the key ${message.values[0]?.keyId}, this one is ${vault.keyId}`,
       })
-    : new EngineError("database_corrupt", `cannot unseal ${name}: what is sealed was changed`, {
+    : new EngineError("database_corrupt", `cannot unseal ${name}: the sealed value was changed`, {
         hint: "restore it from a backup",
       });
 }

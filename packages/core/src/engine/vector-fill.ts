@@ -221,7 +221,7 @@ export class VectorFill {
     if (spent !== null) emitSpend(emit, spent);
     if (outcome.kind === "lost") return failWith("unavailable", "another process took over");
     if (outcome.kind === "dimensions") {
-      const said = `${this.#request.model} gave vectors of ${outcome.given} numbers, before they had ${outcome.expected}`;
+      const said = `${this.#request.model} returned vectors of ${outcome.given} dimensions, earlier ones have ${outcome.expected}`;
       return failWith("invalid_response", said);
     }
     this.#done += vectors.length;

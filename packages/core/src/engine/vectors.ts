@@ -94,7 +94,7 @@ function needModel(engine: EngineState): string {
     .map(([key]) => key);
   const why =
     missing.length === 0
-      ? "this program has no way to a model"
+      ? "this program cannot call a model"
       : `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} not set`;
   throw new EngineError("config", `cannot embed messages: ${why}`, {
     step: { kind: "set_settings", names: ["embedding.baseUrl", "embedding.model"] },
@@ -183,7 +183,7 @@ export async function embedQuestion(
   return without(
     result.kind === "failure"
       ? result.message
-      : `${space.model} gave a vector of ${vector?.length ?? 0} numbers, stored ones have ${space.dimensions}`,
+      : `${space.model} returned a vector of ${vector?.length ?? 0} dimensions, stored ones have ${space.dimensions}`,
   );
 }
 

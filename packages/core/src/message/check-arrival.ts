@@ -41,10 +41,10 @@ export const isTime = (value: unknown): value is number =>
 
 /** Why a database could not return this name of a session, owner or event unchanged; null if it can. */
 export function findNameProblem(name: unknown): string | null {
-  if (typeof name !== "string" || name === "") return "must be a text that is not empty";
+  if (typeof name !== "string" || name === "") return "must be a non-empty text";
   return name.isWellFormed() && !name.includes("\0")
     ? null
-    : "must not hold half a surrogate pair or a NUL character";
+    : "must not contain a lone surrogate or a NUL character";
 }
 
 const refuse = (message: string): EngineError => new EngineError("invalid_input", message);

@@ -22,7 +22,7 @@ export function serializeExact(value: unknown): string {
   } catch (error) {
     if (error instanceof RangeError) {
       throw new EngineError("invalid_input", "cannot write message as JSON: the text would be too long", {
-        hint: "Split the message; one message may hold about 500 million characters.",
+        hint: "Split the message; one message may contain about 500 million characters.",
         cause: error,
       });
     }
@@ -83,7 +83,7 @@ function writeCarefully(root: unknown): string {
       out.push(prefix, writeScalar(value, frames));
       return true;
     }
-    if (open.has(value)) refuse(frames, "refers back to an object that holds it");
+    if (open.has(value)) refuse(frames, "is a circular reference");
     if (types.isMap(value) || types.isSet(value)) refuse(frames, `is a ${value.constructor.name}`);
     const keys = Array.isArray(value) ? null : Object.keys(value);
     out.push(prefix, keys ? "{" : "[");
@@ -156,7 +156,7 @@ function writeScalar(value: unknown, frames: readonly Frame[]): string {
 
 function refuse(frames: readonly Frame[], cause: string): never {
   throw new EngineError("invalid_input", `cannot write message as JSON: ${formatPath(frames)} ${cause}`, {
-    hint: "Hand in JSON values only: objects, arrays, strings, finite numbers, booleans and null.",
+    hint: "Pass only JSON values: objects, arrays, strings, finite numbers, booleans and null.",
   });
 }
 

@@ -49,7 +49,7 @@ export function updateLabels(known: Labels, update: LabelUpdate, now: number): L
   // An archive of others may have more.
   if (tags.size > Math.max(MAX_TAGS, known.tags.length))
     throw new EngineError("usage", `cannot add tags: a conversation has at most ${MAX_TAGS}`, {
-      hint: "take some away first",
+      hint: "remove some first",
     });
   return {
     name: name === null ? null : tidy(name, MAX_NAME_LENGTH) || null,

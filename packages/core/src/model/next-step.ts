@@ -95,9 +95,9 @@ export const LIBRARY_WORDS: StepWords = {
   choose_server: () => "use the address of an archive on a server",
   forget_or_choose_target: () => "forget it here, or choose an empty target; nothing was stored",
   skip_or_choose_target: () => "choose an empty target, or leave them out; nothing was written",
-  verify_both: () => "verify both archives; the source is as it was",
+  verify_both: () => "verify both archives; the source was not changed",
   fix: () => "let the doctor fix it",
-  drop_summaries: () => "let the doctor remove the summaries that do not prove, with those above them",
+  drop_summaries: () => "let the doctor remove the summaries that do not verify, with those above them",
   repair: ({ summaryId }) => `repair ${summaryId}`,
   rewrite_extractive: ({ conversationId }) =>
     `rewrite the summaries of conversation ${conversationId} without a model`,
@@ -107,7 +107,7 @@ export const LIBRARY_WORDS: StepWords = {
   search_words: () =>
     'escape special characters with a backslash, or use mode "full_text" to search for words',
   search_regex: () => 'use mode "regex" to match it as written',
-  narrow_time: () => "use a simpler expression, or since and before",
+  narrow_time: () => "use a simpler expression, or narrow it with since and before",
   next_page: () => "pass next of the previous page as after",
   widen_scope: () => "leave out conversationId, or set allConversations to search all of yours",
   find_ids: () => "search first: hits carry ids that can be opened",

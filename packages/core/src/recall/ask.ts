@@ -319,8 +319,8 @@ function noteUncited(uncited: readonly string[]): string[] {
   if (first === undefined) return [];
   const clipped = first.length > 120 ? `${first.slice(0, 120)}…` : first;
   return uncited.length === 1
-    ? [`One sentence names no passage and cannot be checked: "${clipped}"`]
-    : [`${uncited.length} sentences name no passage and cannot be checked, the first: "${clipped}"`];
+    ? [`One sentence cites no passage and cannot be checked: "${clipped}"`]
+    : [`${uncited.length} sentences cite no passage and cannot be checked, the first: "${clipped}"`];
 }
 
 /** As many of the best passages as fit into the answer's length; always at least one. */

@@ -48,7 +48,7 @@ export async function createGrant(
   const { now } = options;
   const { session } = request;
   const held = await store.findGrantOf(session.key, now);
-  if (held && isLive(held, now)) return refuse("recursion", "a sub-agent cannot hand on what it was granted");
+  if (held && isLive(held, now)) return refuse("recursion", "a sub-agent cannot pass on its grant");
   const conversationIds = request.conversationIds ?? (await readFamily(store, session)).conversationIds;
   if (conversationIds.length === 0)
     return refuse("not_yours", "this session has no conversation that could be read");
@@ -79,7 +79,7 @@ export async function createGrant(
   const isFirst = await store.insertGrant(grant, now);
   return isFirst
     ? { kind: "granted", grant }
-    : refuse("in_flight", "this session already has an expansion under way");
+    : refuse("in_flight", "this session already has an expansion in progress");
 }
 
 function isLive(grant: Grant, now: number): boolean {
@@ -96,7 +96,7 @@ export async function needGrant(
   if (grant && isLive(grant, now)) return grant;
   const why =
     grant === null
-      ? "this session holds no grant"
+      ? "this session has no grant"
       : grant.revokedAt === null
         ? "its grant has expired"
         : "its grant was revoked";

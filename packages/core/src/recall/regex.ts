@@ -33,7 +33,7 @@ export function checkPattern(pattern: string): void {
   if (pattern.length > MAX_PATTERN_CHARS) {
     throw new EngineError(
       "usage",
-      `cannot search: the expression has ${pattern.length} characters, at most ${MAX_PATTERN_CHARS} are taken`,
+      `cannot search: the expression has ${pattern.length} characters, at most ${MAX_PATTERN_CHARS} are allowed`,
       {
         step: { kind: "search_words" },
       },

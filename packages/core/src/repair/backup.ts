@@ -81,7 +81,7 @@ export async function createBackup(options: BackupOptions, access: ArchiveAccess
   const target =
     options.target ?? findFreeName(`${databasePath}${BACKUP}${formatStamp(options.now ?? Date.now())}`);
   if (existsSync(target)) {
-    throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, {
+    throw new EngineError("usage", `cannot write the backup ${target}: it already exists`, {
       step: { kind: "choose_output" },
     });
   }

@@ -96,8 +96,8 @@ function describeOthers(
   const others = here.filter((part) => !isChosen(part));
   const named = others.map(({ importId, messages: count }) => `${count} by ${importId}`);
   const live = missing - sum(others);
-  const stored = [...named, ...(live > 0 ? [`${live} by something else than an import`] : [])];
-  return `${missing} of its ${messages} messages were stored otherwise: ${stored.join(", ")}`;
+  const stored = [...named, ...(live > 0 ? [`${live} by something other than an import`] : [])];
+  return `${missing} of its ${messages} messages were stored another way: ${stored.join(", ")}`;
 }
 
 /** Only a tombstone prevents a forgotten message from being imported again. */
@@ -113,7 +113,7 @@ function describeNeed(
   const fork = forks.find((id) => !isGone(id));
   if (fork !== undefined) return `conversation ${fork} was forked from it`;
   const other = sharesSessionWith.find((id) => !isGone(id));
-  return other === undefined ? null : `its session goes on in conversation ${other}`;
+  return other === undefined ? null : `its session continues in conversation ${other}`;
 }
 
 export interface RemovalResult {
@@ -129,9 +129,13 @@ export async function removeImports(
   access: ArchiveAccess,
 ): Promise<RemovalResult> {
   if (plan.remove.length === 0)
-    throw new EngineError("usage", "cannot remove the import: none of its conversations can go as a whole", {
-      hint: "forget single messages instead",
-    });
+    throw new EngineError(
+      "usage",
+      "cannot remove the import: none of its conversations can be removed as a whole",
+      {
+        hint: "forget single messages instead",
+      },
+    );
   const copyPath = await createRawCopy(options, access);
   const removed = await options.engine.removeConversations({ expected: plan.remove });
   if (removed !== null) return { removed, copyPath };

@@ -87,7 +87,7 @@ export function renderPrompt(
   return buildSummaryPrompt({
     depth: BRIEF_NAMES.indexOf(name),
     mode: "normal",
-    sourcesText: "(the sources stand here)",
+    sourcesText: "(the sources go here)",
     ...request,
     briefs: folder === null ? undefined : readPrompts(folder),
   });

@@ -39,7 +39,7 @@ export async function copyServer(
   const local = nameLocally(databasePath);
   const path = target ?? findFreeName(`${local}${infix}${formatStamp(now)}`, SNAPSHOT_ENDING);
   if (existsSync(path))
-    throw new EngineError("usage", `cannot write the backup ${path}: something is there already`, {
+    throw new EngineError("usage", `cannot write the backup ${path}: it already exists`, {
       step: { kind: "choose_output" },
     });
   const partial = `${path}${PARTIAL}`;

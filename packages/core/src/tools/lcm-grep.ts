@@ -33,7 +33,7 @@ export const grepTool: ToolDefinition = {
       limit: { type: "integer", minimum: 1, maximum: 200 },
       sort: { type: "string", enum: ["recency", "relevance", "hybrid"] },
       after: { type: "string", description: "next page" },
-      includeRecall: { type: "boolean", description: "also what lcm tools were asked and answered" },
+      includeRecall: { type: "boolean", description: "also calls and results of lcm tools" },
     },
     required: ["pattern"],
     additionalProperties: false,

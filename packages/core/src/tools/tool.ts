@@ -106,7 +106,7 @@ function describeType({ type, minimum, maximum }: PropertySchema): string {
   if (type === "array") return "a list of texts";
   if (type !== "integer") return `a ${type}`;
   return maximum === undefined
-    ? `a whole number from ${minimum ?? 1} on`
+    ? `a whole number of at least ${minimum ?? 1}`
     : `a whole number from ${minimum ?? 0} to ${maximum}`;
 }
 

@@ -85,7 +85,7 @@ describe("values are sealed", () => {
     expect((await engine.unseal({ messageId: 1, ordinal: 1 })).map(({ value }) => value)).toEqual([
       "hunter3",
     ]);
-    await expect(engine.unseal({ messageId: 1, owner: "stranger" })).rejects.toThrow(/has nothing of it/u);
+    await expect(engine.unseal({ messageId: 1, owner: "stranger" })).rejects.toThrow(/has no values of it/u);
     await expect(engine.unseal({ messageId: 1, ordinal: 7 })).rejects.toThrow(/it has 0 to 1/u);
     const database = new DatabaseSync(folder.file("a.db"), { readOnly: true });
     const records = database.prepare("SELECT kind, body FROM ledger ORDER BY seq").all();
@@ -280,7 +280,7 @@ describe("the vault goes where its messages go", () => {
     await engine.transplant({ from: 1, to: 2, dryRun: false });
     expect((await engine.unseal({ messageId: 3 }))[0]?.value).toBe(SECRET);
     await engine.forget({ messageIds: [1, 3], reason: "test" });
-    await expect(engine.unseal({ messageId: 1 })).rejects.toThrow(/nothing of it/u);
+    await expect(engine.unseal({ messageId: 1 })).rejects.toThrow(/no values of it/u);
     const database = new DatabaseSync(place.database, { readOnly: true });
     const left = database.prepare("SELECT count(*) AS n FROM sealed_values").get();
     database.close();

@@ -99,7 +99,7 @@ describe("serializeExact", () => {
     expect(messageOf(() => serializeExact([Symbol("s")]))).toContain("$[0] is a symbol");
     expect(messageOf(() => serializeExact({ a: { b: Number.NaN } }))).toContain("$.a.b is NaN");
     expect(messageOf(() => serializeExact([Infinity]))).toContain("$[0] is Infinity");
-    expect(messageOf(() => serializeExact(circular))).toContain("$.list[0].me refers back");
+    expect(messageOf(() => serializeExact(circular))).toContain("$.list[0].me is a circular reference");
     expect(messageOf(() => serializeExact({ m: new Map() }))).toContain("$.m is a Map");
   });
 

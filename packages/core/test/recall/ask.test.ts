@@ -72,7 +72,7 @@ describe("ask", () => {
       // Its only id was made up, so nothing stands behind it.
       uncitedClaims: ["Backoff is used."],
     });
-    expect(answer.notes).toEqual(['One sentence names no passage and cannot be checked: "Backoff is used."']);
+    expect(answer.notes).toEqual(['One sentence cites no passage and cannot be checked: "Backoff is used."']);
     expect(await archive.engine.spend({ by: "purpose" })).toMatchObject([{ key: "ask", inputTokens: 100 }]);
   });
 

@@ -282,7 +282,7 @@ describe("filling", () => {
     [
       "another length than before",
       (texts: readonly string[]) => texts.map(() => Float32Array.of(1, 2)),
-      /gave vectors of 2 numbers, before they had 26/,
+      /returned vectors of 2 dimensions, earlier ones have 26/,
     ],
     ["too few", () => [], /32 texts were sent and 0 vectors returned/],
     ["zeros", (texts: readonly string[]) => texts.map(() => new Float32Array(26)), /only zeros/],
@@ -499,7 +499,7 @@ describe("what has a vector", () => {
     const problems = (await damaged.verify()).problems.filter(({ code }) => code === "vector");
     expect(problems.map(({ message }) => message)).toEqual([
       "msg_1 has a vector of model-a but should have none",
-      "the vector of msg_2 has 1 numbers, those of model-a have 26",
+      "the vector of msg_2 has 1 dimensions, those of model-a have 26",
       "the vector of msg_3 is not of length one",
     ]);
     await damaged.close();
@@ -753,7 +753,7 @@ describe("a question", () => {
     [
       "a vector of another length",
       { kind: "vectors", vectors: [Float32Array.of(1)], usage: { inputTokens: 1 } } as const,
-      "gave a vector of 1 numbers",
+      "returned a vector of 1 dimensions",
     ],
   ])("is answered by words after %s, and says so", async (_name, reply, why) => {
     await store(TALK);

@@ -120,17 +120,19 @@ test("a conversation that something else added to stays, unless all of that goes
     const { engine } = desk;
     const first = await importLines(desk, lines(0, 5));
     const second = await importLines(desk, lines(0, 9));
-    const reason = `4 of its 9 messages were stored otherwise: 4 by ${second}`;
+    const reason = `4 of its 9 messages were stored another way: 4 by ${second}`;
     const plan = await planRemoval(engine, [first]);
     expect(plan).toMatchObject({ remove: [], keep: [{ conversationId: 1, reason }] });
-    await expect(removeImports(desk, plan)).rejects.toThrow("none of its conversations can go as a whole");
+    await expect(removeImports(desk, plan)).rejects.toThrow(
+      "none of its conversations can be removed as a whole",
+    );
     const both = await planRemoval(engine, [first, second]);
     expect(both.remove).toHaveLength(1);
     // A host goes on in the session meanwhile: what was planned no longer holds, and nothing is removed.
     await say(engine, { ...LIVE, key: "claude-code:talk", id: "talk" }, 1);
     await expect(removeImports(desk, both)).rejects.toThrow("changed meanwhile");
     expect(await readAll(engine, 1)).toHaveLength(10);
-    expect((await planRemoval(engine, [first, second])).keep[0]?.reason).toContain("1 by something else");
+    expect((await planRemoval(engine, [first, second])).keep[0]?.reason).toContain("1 by something other");
     expect((await engine.verify()).problems).toEqual([]);
   });
 });

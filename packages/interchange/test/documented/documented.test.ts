@@ -205,7 +205,7 @@ test("an owner that a database gives back changed is refused before anything is 
   const options = { path, largeFileThresholdTokens: 25_000, now: 1_800_000_000_000, owner: "ma\0in" };
   await expect(importDocumented(store, options)).rejects.toMatchObject({
     code: "invalid_input",
-    message: expect.stringContaining("owner must not hold"),
+    message: expect.stringContaining("owner must not contain"),
   });
   expect((await store.listConversations({ after: null, limit: 10 })).items).toEqual([]);
 });

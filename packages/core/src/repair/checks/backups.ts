@@ -20,7 +20,7 @@ function findUnfinished({ databasePath, now }: CheckInput): Finding[] {
       code: "copy_unfinished",
       severity: "warning",
       id: path,
-      message: "a copy of the archive was never finished; it may hold what was forgotten since",
+      message: "a copy of the archive was never finished; it may contain messages forgotten since",
       step: { kind: "fix" },
       fix: { kind: "remove_copy", path },
     }));

@@ -25,7 +25,7 @@ function describeInactive({ conversationId }: Debt): Finding {
     code: "debt_inactive",
     severity: "info",
     id: `conversation ${conversationId}`,
-    message: `conversation ${conversationId} owes compaction, but has ended`,
+    message: `conversation ${conversationId} has compaction due, but has ended`,
     step: { kind: "fix" },
     fix: { kind: "close_debt", conversationId },
   };
@@ -39,7 +39,7 @@ function describeStuck(debt: Debt, now: number): Finding {
     code: "debt_stuck",
     severity: "warning",
     id: `conversation ${conversationId}`,
-    message: `conversation ${conversationId} owes compaction for ${hours} hours, tried ${attempts} times${why}`,
+    message: `compaction of conversation ${conversationId} has been due for ${hours} hours, tried ${attempts} times${why}`,
     step: { kind: "compact", conversationId, budgetTokens },
   };
 }

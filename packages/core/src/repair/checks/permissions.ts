@@ -38,7 +38,7 @@ function checkPath(path: string): Finding[] {
       code: "permissions_wide",
       severity: "warning",
       id: path,
-      message: `others on this machine can reach ${path} (mode ${(found.mode & 0o777).toString(8).padStart(4, "0")})`,
+      message: `others on this machine can access ${path} (mode ${(found.mode & 0o777).toString(8).padStart(4, "0")})`,
       step: { kind: "make_private", path, mode },
       fix: { kind: "make_private", path, mode },
     },

@@ -57,7 +57,7 @@ function* findContradictions(settings: Settings): Generator<Finding> {
     yield describe("condensedTargetTokens", "warning", text);
   }
   if (spendMaxTokensPerDay !== null && spendMaxTokensPerDay < leafChunkTokens) {
-    const text = `${spendMaxTokensPerDay} tokens a day do not pay for one summary of ${leafChunkTokens}: models are never called`;
+    const text = `${spendMaxTokensPerDay} tokens a day are not enough for one summary of ${leafChunkTokens}: models are never called`;
     yield describe("spendMaxTokensPerDay", "warning", text);
   }
 }

@@ -21,7 +21,7 @@ export async function checkWaiting({ engine, databasePath, now }: CheckInput): P
       code: "forgetting_open",
       severity: "error",
       id: "archive",
-      message: "messages were forgotten, but freed pages of the database may still hold their text",
+      message: "messages were forgotten, but freed pages of the database may still contain their text",
       step: { kind: "fix" },
       fix: { kind: "finish_forgetting" },
     });
