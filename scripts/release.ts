@@ -26,8 +26,8 @@ function release(args: readonly string[]): void {
     throw new Error("say which version: three numbers, such as 1.2.3, or major, minor or patch");
   const version = chooseVersion(readJson("package.json").version, request);
   const tag = `v${version}`;
-  if (git("tag", "--list", tag) !== "") throw new Error(`there is a tag ${tag} already`);
-  if (git("status", "--porcelain") !== "") throw new Error("there are changes that are not committed");
+  if (git("tag", "--list", tag) !== "") throw new Error(`the tag ${tag} already exists`);
+  if (git("status", "--porcelain") !== "") throw new Error("there are uncommitted changes");
   const files = planFiles(version);
   for (const path of files.keys()) console.log(`${isApplied ? "writes" : "would write"} ${path}`);
   if (isApplied) apply(files, version, tag);
