@@ -4,7 +4,7 @@
  * them are searched instead. The speaker of a message counts if the question names a speaker or is about its asker; the short ones among
  * the best messages are read, because the answer to a question is next to it.
  */
-import type { CandidateDocument, RecallScope } from "../store/recall.ts";
+import type { CandidateDocument, RecallScope, TiedDocuments } from "../store/recall.ts";
 import type { ClueListing, DocumentKind } from "../store/text-index.ts";
 import { buildClues, buildNameClues, isNearDate, nameClue } from "../text/index.ts";
 import type { NamedDate, Query, QueryClue, TextClue } from "../text/index.ts";
@@ -40,7 +40,9 @@ export interface FindRequest {
   readonly commonAbove?: number;
   /** Times of the oldest and newest message of the scope, if already known. */
   readonly extent?: Extent | undefined;
-  /** This many of the best are read anyway: they are requested together with those that are read here. */
+  /** Whether documents that hold everything are wanted by their times where there are enough of them, so that it does not matter what the others hold. */
+  readonly newestFirst?: boolean;
+  /** So many of the best are read anyway: they are asked for together with those that are read here. */
   readonly readAhead?: number;
 }
 
@@ -51,7 +53,9 @@ export interface FoundDocuments {
   /** Documents that match anything asked for, and those among them that match all of it, newest first; ranked or not. */
   readonly holding: ReadonlyIds;
   readonly complete: readonly number[];
-  /** False when words were too common to count every document with one of them. */
+  /** Documents of which none was better than another, and how many of them were taken as candidates: the newest. */
+  readonly tied: TiedDocuments;
+  /** False when words were too common to count every document that holds one. */
   readonly isExact: boolean;
   /** Messages that were not searched, because they are not in the index yet. */
   readonly pending: number;
@@ -62,6 +66,7 @@ const NOTHING: FoundDocuments = {
   candidates: new Map(),
   holding: new Set(),
   complete: [],
+  tied: { ids: [], count: 0 },
   isExact: true,
   pending: 0,
 };
@@ -89,22 +94,38 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     ...(dated ? [{ ...dated, listedFrom: null }] : []),
   ];
   const rare = join(whole).filter(({ listedFrom }) => listedFrom === null);
+  const one = findOneThing(query, whole, listings);
   const paired = rare.some(({ ids, weight }) => weight > 0 && ids.length > 0)
     ? []
-    : await findPairs(store, request, whole, listings, commonAbove);
+    : one !== null
+      ? [{ ...one, ...listingOf(listings, one) }]
+      : await findPairs(store, request, whole, listings, commonAbove);
   const seeds = selectSeeds([...rare, ...paired], total, SEEDS);
   const pending = answer.pendingIds.length;
   if (seeds.ids.length + seeds.tied.count === 0) return { ...NOTHING, pending };
   const isMessage = kind === "message";
   const [candidates, named] = await Promise.all([
-    store.readCandidates({ kind, ...seeds, reach: isMessage ? reachOf(query) : 0, scope }),
+    store.readCandidates({
+      kind,
+      ...seeds,
+      reach: isMessage ? reachOf(query) : 0,
+      scope,
+    }),
     isMessage ? findNamed(store, request, listings, total) : null,
   ]);
-  const isDone = isSettled(query, whole, listings);
-  if (!isDone) await addTested(store, kind, sought, listings, candidates);
+  const untested = listUntested(
+    one === null ? sought : [[nameClue(one.sought), one.sought]],
+    listings,
+    candidates,
+  );
+  const isEnough = (): boolean => isFoundStrictly(query, intersect(whole, listings, []).length);
+  if (untested.length > 0 && !(request.newestFirst && isEnough()))
+    await addTested(store, kind, untested, listings, candidates);
   const others = named === null ? undefined : findOthers(query, named, candidates);
-  // Whatever holds the one thing holds its common words. Counted only where they are listed, they would put the newest first.
-  const counted = isDone ? join(whole).filter(({ listedFrom }) => listedFrom === null) : join(whole);
+  // Of what was not tested, it is not known of every candidate whether it holds it.
+  const counted = join(whole).filter(
+    ({ listedFrom, required }) => one === null || required || listedFrom === null,
+  );
   const question = { clues: counted, parts: parts.map(join), needsAll: !query.isQuestion, others };
   const first = rankCandidates(question, candidates, total);
   const asking = isMessage && query.isQuestion ? await findAsking(store, request, first, candidates) : [];
@@ -118,23 +139,34 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     candidates: known,
     holding,
     complete: intersect(whole, listings, ranked),
+    tied: seeds.tied,
     isExact,
     pending,
   };
 }
 
-/** A word, an identifier or a phrase: whatever matches it matches the whole query. */
+/** Keywords found together this often need no looser search. */
+const ENOUGH_COMPLETE = 5;
+
+/** Keywords and pasted lines want documents that hold all of them; a question wants its answer, which may hold none. */
+export function isFoundStrictly(query: Query, complete: number): boolean {
+  const asked = query.terms.length + query.phrases.length;
+  return !query.isQuestion && (complete >= ENOUGH_COMPLETE || (complete > 0 && asked === 1));
+}
+
+/** A word, an identifier or a phrase: whatever holds it holds all that was asked for. */
 const isOneThing = ({ isQuestion, terms, phrases }: Query): boolean =>
   !isQuestion && terms.length + phrases.length === 1;
 
 /** Neighbours of a document add nothing about the single item that it contains. */
 const reachOf = (query: Query): number => (isOneThing(query) ? 0 : NEIGHBOUR_REACH);
 
-/** Every document with the single item is listed, so the places of the common words it consists of do not matter. */
-const isSettled = (query: Query, clues: readonly QueryClue[], listings: Listings): boolean =>
-  isOneThing(query) &&
-  clues.every((clue) => !clue.required || listingOf(listings, clue).listedFrom === null) &&
-  clues.some((clue) => clue.required && listingOf(listings, clue).ids.length > 0);
+/** The clue of the one thing that was asked for, if anything holds it: then it does not matter where the common words stand that it is made of. */
+function findOneThing(query: Query, clues: readonly QueryClue[], listings: Listings): QueryClue | null {
+  const [one, ...more] = clues.filter(({ required }) => required);
+  if (!isOneThing(query) || one === undefined || more.length > 0) return null;
+  return listingOf(listings, one).ids.length > 0 ? one : null;
+}
 
 /** The messages of speakers whom the question names. */
 async function findNamed(
@@ -203,8 +235,9 @@ function intersect(
     const known = new IdSet([common]);
     return ids.filter((id) => known.has(id));
   }, first);
-  const certain = ranked.filter(({ complete }) => complete).map(({ id }) => id);
-  return [...new Set([...listed, ...certain])].toSorted((a, b) => b - a);
+  const known = new IdSet([listed]);
+  const certain = ranked.flatMap(({ id, complete }) => (complete && !known.has(id) ? id : []));
+  return [...listed, ...certain].sort((a, b) => b - a);
 }
 
 /** Listings by the names of their clues. */
@@ -217,22 +250,27 @@ interface ListedClue extends FoundClue {
   readonly listedFrom: number | null;
 }
 
-/**
- * Completes the listings of common words for the documents that will be ranked: for the newest, it is already known which contain those
- * words.
- */
+const listedFromOf = (listings: Listings, name: string): number => listings.get(name)?.listedFrom ?? 0;
+
+/** The common words of which it is not known where they stand in the oldest of the places that will be ranked; of the newest it is. */
+function listUntested(
+  sought: Iterable<readonly [name: string, clue: TextClue]>,
+  listings: Listings,
+  candidates: readonly CandidateDocument[],
+): (readonly [name: string, clue: TextClue])[] {
+  const oldest = candidates.reduce((least, { id }) => Math.min(least, id), Infinity);
+  return [...sought].filter(([name]) => oldest < listedFromOf(listings, name));
+}
+
+/** Completes the listings of common words for the places that will be ranked. */
 async function addTested(
   store: FindStore,
   kind: DocumentKind,
-  sought: ReadonlyMap<string, TextClue>,
+  common: readonly (readonly [name: string, clue: TextClue])[],
   listings: Listings,
   candidates: readonly CandidateDocument[],
 ): Promise<void> {
-  const listedFrom = (name: string): number => listings.get(name)?.listedFrom ?? 0;
-  const oldest = candidates.reduce((least, { id }) => Math.min(least, id), Infinity);
-  const common = [...sought].filter(([name]) => oldest < listedFrom(name));
-  if (common.length === 0) return;
-  const end = Math.max(...common.map(([name]) => listedFrom(name)));
+  const end = Math.max(...common.map(([name]) => listedFromOf(listings, name)));
   const found = await store.testClues({
     kind,
     clues: common.map(([, clue]) => clue),
@@ -240,7 +278,7 @@ async function addTested(
   });
   for (const [at, [name]] of common.entries()) {
     const listing = listings.get(name) as ClueListing;
-    const older = (found[at] ?? []).filter((id) => id < listedFrom(name));
+    const older = (found[at] ?? []).filter((id) => id < listedFromOf(listings, name));
     listings.set(name, { ...listing, ids: [...listing.ids, ...older] });
   }
 }
@@ -264,8 +302,9 @@ async function findPairs(
   const pairs = common.flatMap((one, at) =>
     common.slice(at + 1).map((other): TextClue => ({ kind: "all", of: [one.sought, other.sought] })),
   );
-  const answer = await store.findClues({ kind, clues: pairs, scope, limit });
-  const found = answer.listings.map((listing) => ({
+  const { listings: paired } =
+    pairs.length === 0 ? { listings: [] } : await store.findClues({ kind, clues: pairs, scope, limit });
+  const found = paired.map((listing) => ({
     weight: 1,
     required: false,
     spreads: false,

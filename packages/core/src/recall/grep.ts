@@ -9,10 +9,11 @@ import type { PlacedTime, RecallScope } from "../store/recall.ts";
 import type { ConversationRow, Store } from "../store/store.ts";
 import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
 import type { Query } from "../text/index.ts";
-import { findDocuments } from "./find-documents.ts";
+import { findDocuments, isFoundStrictly } from "./find-documents.ts";
 import type { FoundDocuments } from "./find-documents.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { GrepHit } from "./hits.ts";
+import { IdSet } from "./id-set.ts";
 import { findNearest, fuseDocuments, scoreByRank } from "./vector-search.ts";
 import type { FoundBy, FusedDocuments, QuestionVector } from "./vector-search.ts";
 import { OwnWords } from "./own-words.ts";
@@ -96,8 +97,6 @@ export const SNIPPET_CHARS = 200;
 const VERBATIM_LOOK = 100;
 /** This many are read for a question, whose order changes a little once their texts are known. */
 const READ_AHEAD = 140;
-/** Keywords found together this often need no looser search. */
-const ENOUGH_COMPLETE = 5;
 /** How many documents beyond those that were ranked can be paged through. */
 const MAX_UNRANKED = 5_000;
 /** The score reduction per hour of age in hybrid order. */
@@ -207,10 +206,12 @@ export async function grepFullText(
   const first = await findByWords(own, query, checked, { ...options, extent: reach.extent });
   const complete = first.reduce((sum, { documents }) => sum + documents.complete.length, 0);
   const isStrict = isFoundStrictly(query, complete);
-  // Issued together: on a server both share one round trip's latency.
+  const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
+  const shown = checked.limit + checked.offset;
+  // Asked together: a server is as far away for both as for one.
   const [worded, unranked] = await Promise.all([
     preferVerbatim(own, query, first, checked.scope),
-    isStrict ? readUnranked(store, first, checked.scope) : [],
+    isStrict ? readUnranked(store, first, checked.scope, { sort, shown }) : [],
   ]);
   const questionVector =
     isStrict || !checked.kinds.includes("message") ? undefined : await options.embedQuestion?.();
@@ -218,16 +219,11 @@ export async function grepFullText(
   const found = isFused
     ? await addNearest(store, own, worded, questionVector, query, checked, request.signal)
     : worded;
-  const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
   const candidates = found.flatMap(({ kind, documents }, at) =>
-    chooseCandidates(kind, addUnranked(documents, unranked[at] ?? []), query, isStrict),
+    chooseCandidates(kind, addUnranked(documents, unranked[at]?.read ?? []), query, isStrict),
   );
-  const ordered = orderCandidates(
-    candidates,
-    sort,
-    options.now,
-    isStrict ? Infinity : checked.limit + checked.offset,
-  );
+  const ordered = orderCandidates(candidates, sort, options.now, isStrict ? Infinity : shown);
+  const left = unranked.reduce((sum, { unread }) => sum + unread, 0);
   const page = ordered.slice(checked.offset, checked.offset + checked.limit);
   const isEmpty = query.terms.length + query.phrases.length === 0;
   const [hits, conversations] = await Promise.all([
@@ -243,7 +239,7 @@ export async function grepFullText(
     total: isStrict ? complete : found.reduce((sum, { documents }) => sum + countFound(documents, query), 0),
     isTotalExact: found.every(({ documents }) => documents.isExact),
     complete,
-    next: nextPage(checked.offset, checked.limit, ordered.length),
+    next: nextPage(checked.offset, checked.limit, ordered.length + left),
     truncated: false,
     notes: [
       ...noteQuery(checked.pattern, query, { complete, found: isFused ? 0 : ordered.length, isStrict }),
@@ -265,14 +261,15 @@ function countFound({ holding, ranked }: FoundDocuments, { isQuestion }: Query):
 function findByWords(
   own: OwnWords,
   query: Query,
-  { kinds, scope }: CheckedGrep,
+  { kinds, scope, sort }: CheckedGrep,
   options: FullTextOptions & Pick<Reach, "extent">,
 ): Promise<FoundOfKind[]> {
   return Promise.all(
     kinds.map(async (kind) => {
       const { extent } = options;
       const readAhead = namesIdentifier(query) ? READ_AHEAD : 0;
-      const request = { kind, query, scope, extent, readAhead, ...pickCommon(options) };
+      const newestFirst = (sort ?? "recency") === "recency";
+      const request = { kind, query, scope, extent, readAhead, newestFirst, ...pickCommon(options) };
       return { kind, documents: await findDocuments(own, request) };
     }),
   );
@@ -319,28 +316,57 @@ function dropUnheld(documents: FoundDocuments, { isQuestion }: Query): FoundDocu
 const pickCommon = ({ commonAbove }: { readonly commonAbove?: number }): { commonAbove?: number } =>
   commonAbove === undefined ? {} : { commonAbove };
 
-/** For keywords and pasted lines, documents must match all of them; the answer to a question may contain none of its words. */
-function isFoundStrictly(query: Query, complete: number): boolean {
-  const asked = query.terms.length + query.phrases.length;
-  return !query.isQuestion && (complete >= ENOUGH_COMPLETE || (complete > 0 && asked === 1));
+/** Documents that hold all keywords and were not ranked. */
+interface Unranked {
+  /** Newest first. */
+  readonly read: readonly PlacedTime[];
+  /** How many more there are, none of which is on the page. */
+  readonly unread: number;
 }
 
-/** When everything with the keywords is wanted, adds the newest of the documents that were not examined. */
+/** When everything that holds the keywords is wanted, also what was not looked at closely: what arrived last, as far as the page may reach it. */
 function readUnranked(
   store: Store,
   found: readonly FoundOfKind[],
   scope: RecallScope,
-): Promise<PlacedTime[][]> {
+  page: { readonly sort: GrepSort; readonly shown: number },
+): Promise<Unranked[]> {
   return Promise.all(
-    found.map(async ({ kind, documents: { complete, candidates } }) => {
-      const ids = complete.filter((id) => !candidates.has(id)).slice(0, MAX_UNRANKED);
+    found.map(async ({ kind, documents }) => {
+      const { complete, candidates } = documents;
+      const rest = complete.filter((id) => !candidates.has(id)).slice(0, MAX_UNRANKED);
+      const isPassed = rest.length === 0 ? () => false : findPassed(documents, page);
+      const ids = rest.filter((id) => !isPassed(id));
       const placed = ids.length === 0 ? [] : await store.readTimes({ kind, ids, scope });
-      return placed.toSorted(compareNewest);
+      return { read: placed.toSorted(compareNewest), unread: rest.length - ids.length };
     }),
   );
 }
 
-/** After the rest. */
+/**
+ * Which documents come after the page, whatever their times are. In the order of scores these are all that were not ranked, once those
+ * that were fill the page. In the order of time these are the ones that were tied for the last places and not taken: the newest were.
+ */
+function findPassed(
+  { complete, candidates, ranked, tied }: FoundDocuments,
+  { sort, shown }: { readonly sort: GrepSort; readonly shown: number },
+): (id: number) => boolean {
+  if (sort !== "recency") {
+    const isFilled = ranked.filter((document) => document.complete).length >= shown;
+    return () => isFilled;
+  }
+  const holding = new IdSet([complete]);
+  const taken = tied.ids
+    .flatMap((id) => candidates.get(id) ?? [])
+    .toSorted(compareNewest)
+    .slice(0, tied.count)
+    .filter(({ id }) => holding.has(id));
+  if (taken.length < shown) return () => false;
+  const isTied = new IdSet([tied.ids]);
+  return (id) => isTied.has(id);
+}
+
+/** Behind the rest. */
 function addUnranked(documents: FoundDocuments, written: readonly PlacedTime[]): DatedDocuments {
   if (written.length === 0) return documents;
   return {

@@ -6,13 +6,13 @@
 /** Ids further apart than this go into a table. */
 const MAX_RANGE = 4_000_000;
 
-export interface IdRange {
+interface IdRange {
   readonly low: number;
   /** Numbers from the lowest to the highest, both included; 0 without any. */
   readonly size: number;
 }
 
-export function measureRange(lists: Iterable<readonly number[]>): IdRange {
+function measureRange(lists: Iterable<readonly number[]>): IdRange {
   let low = Infinity;
   let high = -Infinity;
   for (const ids of lists) {

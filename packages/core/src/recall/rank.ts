@@ -8,7 +8,7 @@
  * each is ranked separately and a document is as good as its best answer.
  */
 
-import { IdSet, measureRange } from "./id-set.ts";
+import { IdSet } from "./id-set.ts";
 
 /** One clue, and where it was found. */
 export interface FoundClue {
@@ -87,70 +87,67 @@ export interface Seeds {
  * are not known yet, so take many more than will be shown, and let the caller, which knows them, break ties.
  */
 export function selectSeeds(clues: readonly FoundClue[], total: number, limit: number): Seeds {
-  const slots = numberDocuments(clues);
-  const scores = new Float64Array(slots.size).fill(ABSENT);
-  for (const clue of clues) {
-    const worth = worthOf(clue, total);
-    for (const id of clue.ids) {
-      const slot = slots.of(id);
-      scores[slot] = Math.max(0, scores[slot] as number) + worth;
-    }
-  }
+  const { documents, scores } = addWorths(clues, total);
   const least = lowestOfBest(scores, limit);
   const ids: number[] = [];
   const last: number[] = [];
-  slots.each((id, slot) => {
-    const score = scores[slot] as number;
-    if (score > least) ids.push(id);
-    else if (score === least) last.push(id);
+  scores.forEach((score, at) => {
+    if (score > least) ids.push(documents[at] as number);
+    else if (score === least) last.push(documents[at] as number);
   });
   const count = limit - ids.length;
   return last.length <= count
     ? { ids: [...ids, ...last], tied: { ids: [], count: 0 } }
-    : { ids, tied: { ids: last, count } };
+    : { ids, tied: { ids: last.slice(0, MAX_TIED), count } };
 }
 
-/** Stands where no document is. */
-const ABSENT = -1;
+/** Whoever chooses among equals has to look up the time of each; those that arrived last are given. */
+const MAX_TIED = 5_000;
 
 /** The score of the last document that is among the best; sorting bare numbers is much faster than sorting documents. */
-function lowestOfBest(scores: Float64Array, count: number): number {
-  const present = scores.filter((score) => score !== ABSENT);
-  return present.length <= count ? 0 : (present.sort().at(-count) as number);
-}
-
-/** A place in an array for each document. */
-interface Slots {
-  readonly size: number;
-  of(id: number): number;
-  each(visit: (id: number, slot: number) => void): void;
-}
+const lowestOfBest = (scores: Float64Array, count: number): number =>
+  scores.length <= count ? 0 : (scores.toSorted().at(-count) as number);
 
 /**
- * If ids are further apart than this on average, they are numbered one by one: a few documents of a large archive must not cost as much as
- * all of it.
+ * What the clues of each document are worth together, the latest document first. Lists of clues have that order, so they are walked side by
+ * side: of tens of thousands of documents, that costs less than a table of them, and no more in an archive in which they are far apart.
  */
-const MAX_GAP = 50;
-
-/** Close ids are used directly as indexes; an array that is mostly empty still beats a map. */
-function numberDocuments(clues: readonly FoundClue[]): Slots {
-  const { low, size } = measureRange(clues.map(({ ids }) => ids));
-  if (size <= MAX_GAP * clues.reduce((sum, { ids }) => sum + ids.length, 0)) {
-    return {
-      size,
-      of: (id) => id - low,
-      each(visit) {
-        for (let slot = 0; slot < size; slot++) visit(slot + low, slot);
-      },
-    };
+function addWorths(
+  clues: readonly FoundClue[],
+  total: number,
+): { readonly documents: Float64Array; readonly scores: Float64Array } {
+  let open = clues
+    .filter(({ ids }) => ids.length > 0)
+    .map((clue) => ({ ids: orderLatest(clue.ids), worth: worthOf(clue, total), at: 0, head: 0 }));
+  const most = open.reduce((sum, { ids }) => sum + ids.length, 0);
+  const [documents, scores] = [new Float64Array(most), new Float64Array(most)];
+  for (const list of open) list.head = list.ids[0] as number;
+  let size = 0;
+  while (open.length > 0) {
+    let latest = -Infinity;
+    for (const { head } of open) if (head > latest) latest = head;
+    let score = 0;
+    let isOver = false;
+    for (const list of open) {
+      if (list.head !== latest) continue;
+      score += list.worth;
+      list.at += 1;
+      if (list.at === list.ids.length) isOver = true;
+      else list.head = list.ids[list.at] as number;
+    }
+    if (isOver) open = open.filter(({ ids, at }) => at < ids.length);
+    documents[size] = latest;
+    scores[size] = score;
+    size += 1;
   }
-  const slots = new Map<number, number>();
-  for (const { ids } of clues) for (const id of ids) if (!slots.has(id)) slots.set(id, slots.size);
-  return {
-    size: slots.size,
-    of: (id) => slots.get(id) as number,
-    each: (visit) => slots.forEach((slot, id) => visit(id, slot)),
-  };
+  return { documents: documents.subarray(0, size), scores: scores.subarray(0, size) };
+}
+
+/** Listings have this order already; what was found by its time has not. */
+function orderLatest(ids: readonly number[]): readonly number[] {
+  for (let at = 1; at < ids.length; at++)
+    if ((ids[at] as number) >= (ids[at - 1] as number)) return [...new Set(ids)].sort((a, b) => b - a);
+  return ids;
 }
 
 /** The places of one question, ordered by group and position. */

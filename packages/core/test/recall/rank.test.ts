@@ -122,7 +122,7 @@ describe("ranking", () => {
     });
     expect(selectSeeds([clue([1, 2, 3]), clue([2])], TOTAL, 2)).toEqual({
       ids: [2],
-      tied: { ids: [1, 3], count: 1 },
+      tied: { ids: [3, 1], count: 1 },
     });
   });
 
@@ -130,7 +130,7 @@ describe("ranking", () => {
     const apart = [1, 2, 3].map((id) => id * 1e9);
     expect(selectSeeds([clue(apart), clue([2e9])], TOTAL, 2)).toEqual({
       ids: [2e9],
-      tied: { ids: [1e9, 3e9], count: 1 },
+      tied: { ids: [3e9, 1e9], count: 1 },
     });
     const many = Array.from({ length: 6_000 }, (_, at) => at + 1);
     const { tied } = selectSeeds([clue(many)], 100_000, 400);
