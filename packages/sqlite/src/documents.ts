@@ -37,14 +37,19 @@ const SCOPED = `
   SELECT conversation_id FROM conversations
   WHERE (?1 ->> 'owner' IS NULL OR owner = ?1 ->> 'owner')
     AND (?1 -> 'ids' IS NULL OR conversation_id IN (SELECT value FROM json_each(?1, '$.ids')))`;
-const IN_SCOPE = `
+const inScope = (role: string): string => `
   (?1 IS NULL OR m.conversation_id IN (${SCOPED}))
-  AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
-/** A revision has the place of its first version. */
+  AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR ${role} = ?4)`;
+const IN_SCOPE = inScope("m.role");
+/** Places are read from their index alone: rows are as long as their texts. Who speaks is read from the row, and only where it is asked for. */
+const ROLE = "(SELECT r.role FROM messages r WHERE r.message_id = m.message_id)";
+const placesOf = (ids: string): string =>
+  `FROM ${ids} CROSS JOIN messages m INDEXED BY message_places ON m.message_id = j.value`;
+const IS_PLACED = `m.message_id > 0 AND ${inScope(ROLE)} AND ${IS_CURRENT}`;
+/** A revision stands where its first version stood. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
 const seedsOf = (ids: string): string => `
-  SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at
-  FROM json_each(${ids}) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+  SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at ${placesOf(`json_each(${ids}) j`)} WHERE ${IS_PLACED}`;
 /** Of those that are tied (?7), the newest (?8) are seeds. */
 const SEEDS = `
   ${seedsOf("?5")} UNION ALL SELECT * FROM (${seedsOf("?7")} ORDER BY m.created_at DESC, stands_at DESC, id DESC LIMIT ?8)`;
@@ -54,12 +59,11 @@ const LENGTH = "hex(substr(d.sz, 1, 4))";
 const BESIDE = (table: string): string => `
   WITH seeds AS MATERIALIZED (${SEEDS}),
   rows AS (
-    SELECT m.message_id FROM seeds s JOIN messages m
-    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.stands_at - ?6 AND s.stands_at + ?6
+    SELECT m.message_id AS value FROM seeds s JOIN messages m
+    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.stands_at - ?6 AND s.stands_at + ?6 WHERE ?6 > 0
     UNION SELECT id FROM seeds)
-  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, ${LENGTH}, m.role
-  FROM rows r JOIN messages m USING (message_id) LEFT JOIN ${table}_docsize d ON d.id = m.message_id
-  WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, ${LENGTH}, iif(?9, ${ROLE}, NULL)
+  ${placesOf("rows j")} LEFT JOIN ${table}_docsize d ON d.id = m.message_id WHERE ${IS_PLACED}`;
 const SUMMARY_SCOPE = `
   s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (${SCOPED}))
   AND (?2 IS NULL OR s.latest_at >= ?2) AND (?3 IS NULL OR s.latest_at < ?3)`;
@@ -74,7 +78,7 @@ const NEWEST_SUMMARIES = `
   SELECT r.summary_ref AS id ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE} ORDER BY s.latest_at DESC, r.summary_ref DESC LIMIT ?5`;
 const TIMES = `
   SELECT json_group_array(json_array(m.message_id, m.created_at, m.conversation_id, ${STANDS_AT})) AS times
-  FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+  ${placesOf("json_each(?5) j")} WHERE ${IS_PLACED}`;
 const SUMMARY_TIMES = `
   SELECT json_group_array(json_array(r.summary_ref, s.latest_at, s.conversation_id, 0)) AS times ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
 const SUMMARIES = `
@@ -179,6 +183,7 @@ export function readCandidates(
       request.reach,
       JSON.stringify(request.tied?.ids ?? []),
       request.tied?.count ?? 0,
+      request.withRoles ? 1 : 0,
     );
     const candidates = Array.from(rows, toCandidate);
     return toCandidates(dropBeyond(connection, request.scope, "message", candidates, ({ id }) => id));
@@ -192,7 +197,7 @@ type CandidateRow = readonly [
   standsAt: number,
   createdAt: number,
   length: string,
-  role: string,
+  role: string | null,
 ];
 
 const toCandidate = (row: CandidateRow): CandidateColumns => {

@@ -30,6 +30,7 @@ import * as indexPending from "./migrations/0019-index-pending.ts";
 import * as vectorsPending from "./migrations/0020-vectors-pending.ts";
 import * as origins from "./migrations/0021-origins.ts";
 import * as labelsAndTimes from "./migrations/0022-labels-and-times.ts";
+import * as messagePlaces from "./migrations/0023-message-places.ts";
 import { sealAll } from "./seals.ts";
 
 interface Migration {
@@ -71,6 +72,7 @@ const MIGRATIONS: readonly Migration[] = [
   vectorsPending,
   origins,
   labelsAndTimes,
+  messagePlaces,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -123,6 +123,28 @@ test("summaries that were found are placed by an index, and read by their number
     expect(plan, sql).not.toMatch(READS_TABLE);
 });
 
+test("places and times of messages that were found are read from their index, without a row", async () => {
+  const { planAll } = await openFolded();
+  const request = { allConversations: true, scope: "messages", limit: 5 } as const;
+  const find = (pattern: string, mode: "full_text" | "regex") => (engine: Engine) =>
+    engine.grep({ ...request, pattern, mode });
+  const finding = [
+    ...(await planAll(find("parcels something", "full_text"))),
+    ...(await planAll((engine) =>
+      engine.grep({ ...request, pattern: "parcels", mode: "full_text", after: "at_60" }),
+    )),
+  ];
+  const placed = finding.filter(({ sql }) => sql.includes("INDEXED BY message_places"));
+  expect(placed.length).toBeGreaterThan(0);
+  for (const { sql, plan } of placed) {
+    const reads = plan.split("; ").filter((step) => /^S\w+ m\b/.test(step));
+    for (const step of reads) expect(step, sql).toMatch(/COVERING INDEX (message_places|messages_by_seq) /);
+  }
+  // Whoever needs the texts gains nothing from a way over an index.
+  for (const { sql, plan } of await planAll(find("par[c]els", "regex")))
+    if (!sql.includes("INDEXED BY message_places")) expect(plan, sql).not.toContain("message_places");
+});
+
 test("the events of a large batch are looked up by their ids, not among all of the session", async () => {
   const { planAll } = await openFolded();
   const messages = Array.from({ length: 40 }, (_, index) => ({

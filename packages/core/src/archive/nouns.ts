@@ -464,12 +464,11 @@ export function toFoundSummary(row: FoundSummaryColumns): FoundSummary {
 /** Summaries have no neighbours: their distance exceeds any reach. */
 const GAP = 100;
 
-/** A message next to a match. */
-export type CandidateColumns = Pick<
-  Row<"messages">,
-  "conversation_id" | "session_ref" | "created_at" | "role"
-> & {
+/** A message beside what was found. */
+export type CandidateColumns = Pick<Row<"messages">, "conversation_id" | "session_ref" | "created_at"> & {
   readonly id: number;
+  /** Null where it was not asked for. */
+  readonly role: string | null;
   /** seq of its first version. */
   readonly stands_at: number;
   readonly words: number;

@@ -110,6 +110,7 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
       ...seeds,
       reach: isMessage ? reachOf(query) : 0,
       scope,
+      withRoles: query.isAboutAsker,
     }),
     isMessage ? findNamed(store, request, listings, total) : null,
   ]);

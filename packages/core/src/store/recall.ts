@@ -23,7 +23,7 @@ export interface CandidateDocument extends WithRecall {
   readonly position: number;
   readonly words: number;
   readonly createdAt: number;
-  /** Who speaks; null for a summary. */
+  /** Who speaks; null for a summary, and where it was not asked for. */
   readonly role: string | null;
 }
 
@@ -40,6 +40,8 @@ export interface CandidateRequest {
   readonly tied?: TiedDocuments | undefined;
   readonly reach: number;
   readonly scope: RecallScope;
+  /** Whether it matters who speaks; where not, a store may leave it out. */
+  readonly withRoles?: boolean;
 }
 
 export interface MessageText {
