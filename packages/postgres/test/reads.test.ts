@@ -244,7 +244,7 @@ async function compareRecall(same: Same, ids: readonly number[]): Promise<void> 
         }),
       );
       await same(async (store) => {
-        const places = await store.readCandidates({ kind, ids: asked, reach: 2, scope });
+        const places = await store.readCandidates({ kind, ids: asked, reach: 2, scope, withRoles: true });
         // How many words each has is the index's to say, and nothing is indexed here.
         return byId(
           places.map((place) => ({

@@ -33,8 +33,10 @@ export function testRecall(withStore: WithStore): void {
         { id: last, createdAt: START + 3_000, conversationId, position: 4 },
       ]);
       expect(await store.readTimes({ kind, ids, scope: FOREIGN })).toEqual([]);
-      const places = await store.readCandidates({ kind, ids: [second], reach: 1, scope: {} });
+      const request = { kind, ids: [second], reach: 1, scope: {}, withRoles: true } as const;
+      const places = await store.readCandidates(request);
       expect(places.map(({ id }) => id).toSorted()).toEqual([first, second, third]);
+      expect(places.map(({ role }) => role)).toEqual(["user", "user", "user"]);
       expect(places.every((place) => place.conversationId === conversationId && place.words === 1)).toBe(
         true,
       );
