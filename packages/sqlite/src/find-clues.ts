@@ -22,7 +22,11 @@ import { toMatch } from "./match.ts";
 import { HAS_RECALL_PARTS } from "./recall-parts.ts";
 import { findDoubtful } from "./word-blocks.ts";
 
-/** More conversations than this are filtered row by row; so many terms in one expression would be slower. */
+/** A number of JavaScript is bound as a fraction, and FTS5 does not stop at one: it would walk its whole list. */
+const within = (low: string, high: string): string =>
+  `f.rowid BETWEEN CAST(${low} AS INTEGER) AND CAST(${high} AS INTEGER)`;
+
+/** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
 const MAX_SCOPE_TERMS = 200;
 
 const OWNED = "SELECT conversation_id AS id FROM conversations WHERE owner = ?";
@@ -177,7 +181,7 @@ function makeLister(connection: Connection, { kind, scope, limit }: ClueRequest,
   const sql = `
     SELECT json_group_array(id) AS ids FROM (
       SELECT f.rowid AS id FROM ${table} f ${filters.join}
-      WHERE ${table} MATCH :match AND f.rowid BETWEEN :low AND :high ${filters.where} ORDER BY f.rowid DESC LIMIT :limit)`;
+      WHERE ${table} MATCH :match AND ${within(":low", ":high")} ${filters.where} ORDER BY f.rowid DESC LIMIT :limit)`;
   return (clue) => {
     try {
       const match = `(${toMatch(clue)})${named}`;
@@ -229,7 +233,7 @@ export function testClues(
     const sql = clues
       .map(
         (_, at) => `
-          SELECT (SELECT json_group_array(f.rowid) FROM ${table} f WHERE ${table} MATCH ?${at + 4} AND f.rowid BETWEEN ?1 AND ?2
+          SELECT (SELECT json_group_array(f.rowid) FROM ${table} f WHERE ${table} MATCH ?${at + 4} AND ${within("?1", "?2")}
                   AND +f.rowid IN (SELECT value FROM json_each(?3))) AS ids`,
       )
       .join(" UNION ALL ");

@@ -19,7 +19,9 @@ import type { FoundClue, RankedDocument } from "./rank.ts";
 const COMMON_ABOVE = 20_000;
 /** How many documents are examined, each with its neighbours. */
 const SEEDS = 400;
-/** If all words are too common, the rarest are tried in pairs. */
+/** Where only their times matter. */
+const FEW_SEEDS = 50;
+/** Of words that are all too common, the rarest are tried in pairs. */
 const PAIRED = 4;
 /** A person whose name begins this share of all messages is their speaker; a word that only opens some sentences is not. */
 const SPEAKER_SHARE = 0.03;
@@ -40,8 +42,8 @@ export interface FindRequest {
   readonly commonAbove?: number;
   /** Times of the oldest and newest message of the scope, if already known. */
   readonly extent?: Extent | undefined;
-  /** Whether documents that hold everything are wanted by their times where there are enough of them, so that it does not matter what the others hold. */
-  readonly newestFirst?: boolean;
+  /** So many documents that hold everything are wanted, the newest, if there are enough of them: then it does not matter what they score. */
+  readonly newest?: number | undefined;
   /** So many of the best are read anyway: they are asked for together with those that are read here. */
   readonly readAhead?: number;
 }
@@ -95,12 +97,17 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   ];
   const rare = join(whole).filter(({ listedFrom }) => listedFrom === null);
   const one = findOneThing(query, whole, listings);
-  const paired = rare.some(({ ids, weight }) => weight > 0 && ids.length > 0)
-    ? []
-    : one !== null
-      ? [{ ...one, ...listingOf(listings, one) }]
-      : await findPairs(store, request, whole, listings, commonAbove);
-  const seeds = selectSeeds([...rare, ...paired], total, SEEDS);
+  const settled = request.newest === undefined ? null : findSettled(query, whole, listings);
+  const paired =
+    settled !== null || rare.some(({ ids, weight }) => weight > 0 && ids.length > 0)
+      ? []
+      : one !== null
+        ? [{ ...one, ...listingOf(listings, one) }]
+        : await findPairs(store, request, whole, listings, commonAbove);
+  const seeds =
+    settled === null
+      ? selectSeeds([...rare, ...paired], total, SEEDS)
+      : selectSeeds([settled], total, Math.max(request.newest ?? 0, FEW_SEEDS));
   const pending = answer.pendingIds.length;
   if (seeds.ids.length + seeds.tied.count === 0) return { ...NOTHING, pending };
   const isMessage = kind === "message";
@@ -108,24 +115,19 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     store.readCandidates({
       kind,
       ...seeds,
-      reach: isMessage ? reachOf(query) : 0,
+      reach: isMessage && settled === null ? reachOf(query) : 0,
       scope,
       withRoles: query.isAboutAsker,
     }),
     isMessage ? findNamed(store, request, listings, total) : null,
   ]);
-  const untested = listUntested(
-    one === null ? sought : [[nameClue(one.sought), one.sought]],
-    listings,
-    candidates,
-  );
-  const isEnough = (): boolean => isFoundStrictly(query, intersect(whole, listings, []).length);
-  if (untested.length > 0 && !(request.newestFirst && isEnough()))
-    await addTested(store, kind, untested, listings, candidates);
+  const tested = one === null ? sought : [[nameClue(one.sought), one.sought] as const];
+  if (settled === null) await addTested(store, kind, tested, listings, candidates);
   const others = named === null ? undefined : findOthers(query, named, candidates);
   // Of what was not tested, it is not known of every candidate whether it holds it.
+  const isWhole = one === null && settled === null;
   const counted = join(whole).filter(
-    ({ listedFrom, required }) => one === null || required || listedFrom === null,
+    ({ listedFrom, required }) => isWhole || required || listedFrom === null,
   );
   const question = { clues: counted, parts: parts.map(join), needsAll: !query.isQuestion, others };
   const first = rankCandidates(question, candidates, total);
@@ -169,7 +171,20 @@ function findOneThing(query: Query, clues: readonly QueryClue[], listings: Listi
   return listingOf(listings, one).ids.length > 0 ? one : null;
 }
 
-/** The messages of speakers whom the question names. */
+/**
+ * The documents that hold everything, where the newest of them are wanted and nothing else is worth a look: all hold the one word that was
+ * asked for, or there are enough among the newest of words that are common.
+ */
+function findSettled(query: Query, clues: readonly QueryClue[], listings: Listings): FoundClue | null {
+  const isPlain = clues.length === 1;
+  const isCommon = clues.some((clue) => clue.required && listingOf(listings, clue).listedFrom !== null);
+  if (!isPlain && !isCommon) return null;
+  const ids = intersect(clues, listings, []);
+  if (!isFoundStrictly(query, ids.length)) return null;
+  return { weight: 1, required: true, spreads: false, ids, frequency: ids.length };
+}
+
+/** What speakers said whom the question names. */
 async function findNamed(
   store: FindStore,
   { kind, query, scope, commonAbove = COMMON_ABOVE }: FindRequest,
@@ -251,27 +266,19 @@ interface ListedClue extends FoundClue {
   readonly listedFrom: number | null;
 }
 
-const listedFromOf = (listings: Listings, name: string): number => listings.get(name)?.listedFrom ?? 0;
-
-/** The common words of which it is not known where they stand in the oldest of the places that will be ranked; of the newest it is. */
-function listUntested(
-  sought: Iterable<readonly [name: string, clue: TextClue]>,
-  listings: Listings,
-  candidates: readonly CandidateDocument[],
-): (readonly [name: string, clue: TextClue])[] {
-  const oldest = candidates.reduce((least, { id }) => Math.min(least, id), Infinity);
-  return [...sought].filter(([name]) => oldest < listedFromOf(listings, name));
-}
-
-/** Completes the listings of common words for the places that will be ranked. */
+/** Completes the listings of common words for the places that will be ranked: of the newest it is known already where those words stand. */
 async function addTested(
   store: FindStore,
   kind: DocumentKind,
-  common: readonly (readonly [name: string, clue: TextClue])[],
+  sought: Iterable<readonly [name: string, clue: TextClue]>,
   listings: Listings,
   candidates: readonly CandidateDocument[],
 ): Promise<void> {
-  const end = Math.max(...common.map(([name]) => listedFromOf(listings, name)));
+  const listedFrom = (name: string): number => listings.get(name)?.listedFrom ?? 0;
+  const oldest = candidates.reduce((least, { id }) => Math.min(least, id), Infinity);
+  const common = [...sought].filter(([name]) => oldest < listedFrom(name));
+  if (common.length === 0) return;
+  const end = Math.max(...common.map(([name]) => listedFrom(name)));
   const found = await store.testClues({
     kind,
     clues: common.map(([, clue]) => clue),
@@ -279,7 +286,7 @@ async function addTested(
   });
   for (const [at, [name]] of common.entries()) {
     const listing = listings.get(name) as ClueListing;
-    const older = (found[at] ?? []).filter((id) => id < listedFromOf(listings, name));
+    const older = (found[at] ?? []).filter((id) => id < listedFrom(name));
     listings.set(name, { ...listing, ids: [...listing.ids, ...older] });
   }
 }

@@ -13,7 +13,6 @@ import { findDocuments, isFoundStrictly } from "./find-documents.ts";
 import type { FoundDocuments } from "./find-documents.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { GrepHit } from "./hits.ts";
-import { IdSet } from "./id-set.ts";
 import { findNearest, fuseDocuments, scoreByRank } from "./vector-search.ts";
 import type { FoundBy, FusedDocuments, QuestionVector } from "./vector-search.ts";
 import { OwnWords } from "./own-words.ts";
@@ -98,8 +97,8 @@ const VERBATIM_LOOK = 100;
 /** This many are read for a question, whose order changes a little once their texts are known. */
 const READ_AHEAD = 140;
 /** How many documents beyond those that were ranked can be paged through. */
-const MAX_UNRANKED = 5_000;
-/** The score reduction per hour of age in hybrid order. */
+const MAX_UNRANKED = 3_000;
+/** What an hour of age takes off in hybrid order. */
 const HYBRID_AGE_PER_HOUR = 0.001;
 const HOUR_MS = 3_600_000;
 
@@ -261,15 +260,15 @@ function countFound({ holding, ranked }: FoundDocuments, { isQuestion }: Query):
 function findByWords(
   own: OwnWords,
   query: Query,
-  { kinds, scope, sort }: CheckedGrep,
+  { kinds, scope, sort, limit, offset }: CheckedGrep,
   options: FullTextOptions & Pick<Reach, "extent">,
 ): Promise<FoundOfKind[]> {
   return Promise.all(
     kinds.map(async (kind) => {
       const { extent } = options;
       const readAhead = namesIdentifier(query) ? READ_AHEAD : 0;
-      const newestFirst = (sort ?? "recency") === "recency";
-      const request = { kind, query, scope, extent, readAhead, newestFirst, ...pickCommon(options) };
+      const newest = (sort ?? "recency") === "recency" ? limit + offset : undefined;
+      const request = { kind, query, scope, extent, readAhead, newest, ...pickCommon(options) };
       return { kind, documents: await findDocuments(own, request) };
     }),
   );
@@ -348,21 +347,18 @@ function readUnranked(
  * that were fill the page. In the order of time these are the ones that were tied for the last places and not taken: the newest were.
  */
 function findPassed(
-  { complete, candidates, ranked, tied }: FoundDocuments,
+  { candidates, ranked, tied }: FoundDocuments,
   { sort, shown }: { readonly sort: GrepSort; readonly shown: number },
 ): (id: number) => boolean {
-  if (sort !== "recency") {
-    const isFilled = ranked.filter((document) => document.complete).length >= shown;
-    return () => isFilled;
-  }
-  const holding = new IdSet([complete]);
+  const holding = new Set(ranked.filter(({ complete }) => complete).map(({ id }) => id));
+  if (sort !== "recency") return () => holding.size >= shown;
   const taken = tied.ids
     .flatMap((id) => candidates.get(id) ?? [])
     .toSorted(compareNewest)
     .slice(0, tied.count)
     .filter(({ id }) => holding.has(id));
   if (taken.length < shown) return () => false;
-  const isTied = new IdSet([tied.ids]);
+  const isTied = new Set(tied.ids);
   return (id) => isTied.has(id);
 }
 

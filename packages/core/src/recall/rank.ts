@@ -102,7 +102,7 @@ export function selectSeeds(clues: readonly FoundClue[], total: number, limit: n
 }
 
 /** Whoever chooses among equals has to look up the time of each; those that arrived last are given. */
-const MAX_TIED = 5_000;
+const MAX_TIED = 3_000;
 
 /** The score of the last document that is among the best; sorting bare numbers is much faster than sorting documents. */
 const lowestOfBest = (scores: Float64Array, count: number): number =>

@@ -14,7 +14,7 @@ const MESSAGES = 60;
 /** The newest ten of a word are listed. */
 const COMMON_ABOVE = 10;
 
-async function search(pattern: string, options: Pick<FindRequest, "newestFirst"> = {}) {
+async function search(pattern: string, options: Pick<FindRequest, "newest"> = {}) {
   const store = openMemoryStore(deriveMessage);
   const engine = createLocalEngine({ store, settings: resolveSettings({ env: {} }).settings });
   const messages = Array.from({ length: MESSAGES }, (_, at) =>
@@ -86,12 +86,12 @@ test("an identifier that is common is looked for by itself, not in pairs with th
 });
 
 test("common words are looked up nowhere else where the newest documents that hold all of them are wanted, and known", async () => {
-  const { few, tested } = await search("pump runs", { newestFirst: true });
+  const { few, tested } = await search("pump runs", { newest: 10 });
   expect(tested).toEqual([]);
   expect(few.complete.slice(0, COMMON_ABOVE)).toEqual(
     Array.from({ length: COMMON_ABOVE }, (_, at) => MESSAGES - at),
   );
   expect((await search("pump runs")).tested).not.toEqual([]);
   // Too few of them hold a rare word for that.
-  expect((await search("pump zeppelin", { newestFirst: true })).tested).not.toEqual([]);
+  expect((await search("pump zeppelin", { newest: 10 })).tested).not.toEqual([]);
 });

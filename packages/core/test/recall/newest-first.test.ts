@@ -19,7 +19,7 @@ async function openWatched() {
   const store = openMemoryStore(deriveMessage);
   const engine = createLocalEngine({ store, settings: resolveSettings({ env: {} }).settings });
   const messages = Array.from({ length: MESSAGES }, (_, at) =>
-    say(`hour ${hourOf(at)}`, "user", `the pump of greenhouse ${at}`, hourOf(at)),
+    say(`hour ${hourOf(at)}`, "user", `the greenhouse pump ${at}`, hourOf(at)),
   );
   await engine.ingest({ session: main, messages });
   await engine.flushIndex();
@@ -41,27 +41,32 @@ const eventsOf = ({ hits }: Awaited<ReturnType<typeof grepFullText>>): string[] 
 
 const NEWEST = Array.from({ length: MESSAGES }, (_, at) => `hour ${MESSAGES - 1 - at}`);
 
-test("a page that the newest fill reads no other times, and says how many there are", async () => {
-  const { search, dated } = await openWatched();
-  const page = await search({ limit: 10 });
-  expect(eventsOf(page)).toEqual(NEWEST.slice(0, 10));
-  expect(page).toMatchObject({ rule: "strict", total: MESSAGES, isTotalExact: true, next: "at_10" });
-  expect(dated).toEqual([]);
-});
+for (const pattern of ["pump", '"greenhouse pump"'])
+  test(`a page of ${pattern} that the newest fill reads no other times, and says how many there are`, async () => {
+    const { search, dated } = await openWatched();
+    const page = await search({ pattern, limit: 10 });
+    expect(eventsOf(page)).toEqual(NEWEST.slice(0, 10));
+    expect(page).toMatchObject({ rule: "strict", total: MESSAGES, isTotalExact: true, next: "at_10" });
+    expect(dated).toEqual([]);
+  });
 
-test("all pages together have every message, the newest first", async () => {
-  const { search, dated } = await openWatched();
-  const events: string[] = [];
-  let after: string | null = "at_0";
-  while (after !== null) {
-    const page = await search({ limit: 150, after });
-    events.push(...eventsOf(page));
-    after = page.next;
-  }
-  expect(events).toEqual(NEWEST);
-  // Only the last page goes beyond those that were looked at closely.
-  expect(dated).toEqual([50]);
-});
+for (const [pattern, read] of [
+  ["pump", []],
+  // Only the last page goes beyond those that are looked at closely.
+  ['"greenhouse pump"', [50]],
+] as const)
+  test(`all pages of ${pattern} together have every message, the newest first`, async () => {
+    const { search, dated } = await openWatched();
+    const events: string[] = [];
+    let after: string | null = "at_0";
+    while (after !== null) {
+      const page = await search({ pattern, limit: 150, after });
+      events.push(...eventsOf(page));
+      after = page.next;
+    }
+    expect(events).toEqual(NEWEST);
+    expect(dated).toEqual(read);
+  });
 
 test("by relevance, messages that were not ranked are read for the page that shows them", async () => {
   const { search, dated } = await openWatched();
