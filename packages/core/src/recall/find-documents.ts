@@ -19,9 +19,8 @@ import type { FoundClue, RankedDocument } from "./rank.ts";
 const COMMON_ABOVE = 20_000;
 /** How many documents are examined, each with its neighbours. */
 const SEEDS = 400;
-/** Where only their times matter; and of how many these are looked up: of those that arrived last. */
+/** Where only their times matter. */
 const FEW_SEEDS = 50;
-export const MOST_DATED = 3_000;
 /** Of words that are all too common, the rarest are tried in pairs. */
 const PAIRED = 4;
 /** A person whose name begins this share of all messages is their speaker; a word that only opens some sentences is not. */
@@ -108,7 +107,7 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   const seeds =
     settled === null
       ? selectSeeds([...rare, ...paired], total, SEEDS)
-      : selectSeeds([settled], total, Math.max(request.newest ?? 0, FEW_SEEDS), MOST_DATED);
+      : selectSeeds([settled], total, Math.max(request.newest ?? 0, FEW_SEEDS));
   const pending = answer.pendingIds.length;
   if (seeds.ids.length + seeds.tied.count === 0) return { ...NOTHING, pending };
   const isMessage = kind === "message";

@@ -9,7 +9,7 @@ import type { PlacedTime, RecallScope } from "../store/recall.ts";
 import type { ConversationRow, Store } from "../store/store.ts";
 import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
 import type { Query } from "../text/index.ts";
-import { findDocuments, isFoundStrictly, MOST_DATED } from "./find-documents.ts";
+import { findDocuments, isFoundStrictly } from "./find-documents.ts";
 import type { FoundDocuments } from "./find-documents.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { GrepHit } from "./hits.ts";
@@ -96,6 +96,8 @@ export const SNIPPET_CHARS = 200;
 const VERBATIM_LOOK = 100;
 /** This many are read for a question, whose order changes a little once their texts are known. */
 const READ_AHEAD = 140;
+/** How many documents beyond those that were ranked can be paged through. */
+const MAX_UNRANKED = 5_000;
 /** What an hour of age takes off in hybrid order. */
 const HYBRID_AGE_PER_HOUR = 0.001;
 const HOUR_MS = 3_600_000;
@@ -331,7 +333,7 @@ function readUnranked(
   return Promise.all(
     found.map(async ({ kind, documents }) => {
       const { complete, candidates } = documents;
-      const rest = complete.filter((id) => !candidates.has(id)).slice(0, MOST_DATED);
+      const rest = complete.filter((id) => !candidates.has(id)).slice(0, MAX_UNRANKED);
       const isPassed = rest.length === 0 ? () => false : findPassed(documents, page);
       const ids = rest.filter((id) => !isPassed(id));
       const placed = ids.length === 0 ? [] : await store.readTimes({ kind, ids, scope });

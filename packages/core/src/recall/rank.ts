@@ -86,12 +86,7 @@ export interface Seeds {
  * The documents worth examining: those with the most and rarest clues. Their neighbours should be ranked with them. Length, time and place
  * are not known yet, so take many more than will be shown, and let the caller, which knows them, break ties.
  */
-export function selectSeeds(
-  clues: readonly FoundClue[],
-  total: number,
-  limit: number,
-  mostTied = MAX_TIED,
-): Seeds {
+export function selectSeeds(clues: readonly FoundClue[], total: number, limit: number): Seeds {
   const { documents, scores } = addWorths(clues, total);
   const least = lowestOfBest(scores, limit);
   const ids: number[] = [];
@@ -103,11 +98,8 @@ export function selectSeeds(
   const count = limit - ids.length;
   return last.length <= count
     ? { ids: [...ids, ...last], tied: { ids: [], count: 0 } }
-    : { ids, tied: { ids: last.slice(0, mostTied), count } };
+    : { ids, tied: { ids: last, count } };
 }
-
-/** Whoever chooses among equals has to look up the time of each; those that arrived last are given. */
-const MAX_TIED = 5_000;
 
 /** The score of the last document that is among the best; sorting bare numbers is much faster than sorting documents. */
 const lowestOfBest = (scores: Float64Array, count: number): number =>

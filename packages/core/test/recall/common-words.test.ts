@@ -14,14 +14,20 @@ const MESSAGES = 60;
 /** The newest ten of a word are listed. */
 const COMMON_ABOVE = 10;
 
-async function search(pattern: string, options: Pick<FindRequest, "newest"> = {}) {
+async function search(
+  pattern: string,
+  options: Pick<FindRequest, "newest"> = {},
+  withPhrase: readonly number[] = [5],
+) {
   const store = openMemoryStore(deriveMessage);
   const engine = createLocalEngine({ store, settings: resolveSettings({ env: {} }).settings });
   const messages = Array.from({ length: MESSAGES }, (_, at) =>
     say(
       `e${at}`,
       "user",
-      at === 5 ? "the pump runs, and the zeppelin lands" : "the runs of a pump, see runs_pump.ts",
+      withPhrase.includes(at)
+        ? "the pump runs, and the zeppelin lands"
+        : "the runs of a pump, see runs_pump.ts",
       at,
     ),
   );
@@ -94,4 +100,22 @@ test("common words are looked up nowhere else where the newest documents that ho
   expect((await search("pump runs")).tested).not.toEqual([]);
   // Too few of them hold a rare word for that.
   expect((await search("pump zeppelin", { newest: 10 })).tested).not.toEqual([]);
+});
+
+test("where a phrase is listed whole, old and new documents that hold it are ranked alike", async () => {
+  const { few, all } = await search('"pump runs"', {}, [5, 30, MESSAGES - 2]);
+  const order = ({ ranked }: typeof few) => ranked.flatMap(({ id, complete }) => (complete ? id : []));
+  expect(order(few)).toEqual([6, 31, MESSAGES - 1]);
+  expect(order(few)).toEqual(order(all));
+});
+
+test("the newest messages with a word are found also after an import of thousands of older ones", async () => {
+  const store = openMemoryStore(deriveMessage);
+  const engine = createLocalEngine({ store, settings: resolveSettings({ env: {} }).settings });
+  const old = Array.from({ length: 5_600 }, (_, at) => say(`old ${at}`, "user", "the pump runs", at));
+  await engine.ingest({ session: main, messages: [say("new", "user", "the pump stops", 10_000)] });
+  await engine.ingest({ session: { ...main, key: "agent:main:imported", id: "imported" }, messages: old });
+  const { hits } = await engine.grep({ pattern: "pump", mode: "full_text", limit: 1 });
+  await engine.close();
+  expect(hits).toMatchObject([{ eventId: "new" }]);
 });
