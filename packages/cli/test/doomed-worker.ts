@@ -13,7 +13,7 @@ import { WorkerRounds } from "../src/commands/fold/worker-rounds.ts";
 
 export interface DoomedOrders {
   readonly database: string;
-  /** A line for each answer: what it was about. */
+  /** A line for each answer: what it was about. The last line of a worker that died: `dead`, and how many steps after its last answer. */
   readonly log: string;
   /** Null: it ends by itself. */
   readonly stepsAfterAnswer: number | null;
@@ -26,12 +26,17 @@ const MAX_NAMES = 30;
 
 const orders = JSON.parse(process.argv[2] ?? "") as DoomedOrders;
 let stepsLeft = Number.POSITIVE_INFINITY;
+let sinceAnswer = 0;
 
 function step(): void {
-  if (stepsLeft-- <= 1) process.kill(process.pid, "SIGKILL");
+  sinceAnswer += 1;
+  if (stepsLeft-- > 1) return;
+  appendFileSync(orders.log, `dead ${sinceAnswer}\n`);
+  process.kill(process.pid, "SIGKILL");
 }
 
 function note(what: string, asked: string): void {
+  sinceAnswer = 0;
   appendFileSync(orders.log, `${what} ${createHash("sha256").update(asked).digest("hex")}\n`);
   if (orders.stepsAfterAnswer !== null && stepsLeft === Number.POSITIVE_INFINITY)
     stepsLeft = orders.stepsAfterAnswer;

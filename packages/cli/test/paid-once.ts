@@ -47,32 +47,39 @@ async function run(orders: DoomedOrders): Promise<"killed" | "done"> {
 const countPaid = (database: string): Promise<number> =>
   look(database, async (engine) => (await engine.spend({ since: 0, by: "all" }))[0]?.calls ?? 0);
 
+/** More than there are between two answers of most kinds. */
+export const STEPS = 12;
+
 /**
- * The worker of round n is killed n steps after its first answer, the next one goes on, and the last one ends by itself. Then a row that comes late makes
- * summaries stale, and it begins again. What the ledger has was stored with its answer, so nobody may ask for it again; an answer that is not in it was
- * lost before it was stored.
+ * The first worker is killed so many steps after its first answer, the next one a step later, and so on; the last one ends by itself. Then a row that comes
+ * late makes summaries stale, and it begins again. What the ledger has was stored with its answer, so nobody may ask for it again; an answer that is not in
+ * it was lost before it was stored.
  */
-export async function expectPaidOnceWhenKilled(database: string, kills: number): Promise<void> {
+export async function expectPaidOnceWhenKilled(
+  database: string,
+  { kills, firstSteps = 1 }: { readonly kills: number; readonly firstSteps?: number },
+): Promise<void> {
   using folder = makeTemporaryFolder("lcm-paid-");
   const log = join(folder.path, "answers");
-  const listAnswers = (): string[] =>
-    existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(0, -1) : [];
+  const readLog = (): string[] => (existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(0, -1) : []);
   const stored = new Set<string>();
   let aheadMs = 0;
   const work = async (stepsAfterAnswer: number | null): Promise<"killed" | "done"> => {
-    const [paidBefore, known] = [await countPaid(database), listAnswers().length];
+    const [paidBefore, known] = [await countPaid(database), readLog().length];
     aheadMs += HOUR_MS;
     const end = await run({ database, log, stepsAfterAnswer, aheadMs });
-    const answers = listAnswers().slice(known);
+    const lines = readLog().slice(known);
+    const answers = lines.filter((line) => !line.startsWith("dead"));
     const paid = (await countPaid(database)) - paidBefore;
     expect(answers.filter((answer) => stored.has(answer))).toEqual([]);
     for (const answer of answers.slice(0, paid)) stored.add(answer);
-    // The first thing that is done with an answer is to store it.
-    expect(answers.length - paid).toBe(stepsAfterAnswer === 1 && end === "killed" ? 1 : 0);
+    // The first thing that is done with an answer is to store it: only who dies before that begins has lost it.
+    expect(answers.length - paid).toBe(lines.at(-1) === "dead 1" ? 1 : 0);
     return end;
   };
   const workAndDie = async (): Promise<void> => {
-    for (let round = 1; round <= kills && (await work(round)) === "killed"; round++);
+    for (let round = 0; round < kills; round++)
+      if ((await work(1 + ((firstSteps - 1 + round) % STEPS))) === "done") return;
     expect(await work(null)).toBe("done");
   };
   const late = Math.floor(MESSAGES / 3);

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
-import { rounds } from "@lossless/testkit/rounds.ts";
+import { isSoak } from "@lossless/testkit/rounds.ts";
 import { afterAll, expect, test } from "vitest";
-import { expectPaidOnceWhenKilled } from "./paid-once.ts";
+import { expectPaidOnceWhenKilled, STEPS } from "./paid-once.ts";
 import { makeFolder } from "./support.ts";
 import { expectPaidOnce, fillOwing, look, startCountingModel, startWorker } from "./worker-stage.ts";
 
@@ -42,7 +42,9 @@ describePostgres("lcm worker on PostgreSQL", (server) => {
   });
 
   test("killed at any step after a model's answer, never asks for an answer again that was stored", async () => {
-    await expectPaidOnceWhenKilled(await server.createDatabase(), rounds({ test: 6, soak: 60 }));
+    if (!isSoak) return expectPaidOnceWhenKilled(await server.createDatabase(), { kills: 6 });
+    for (let firstSteps = 1; firstSteps <= STEPS; firstSteps++)
+      await expectPaidOnceWhenKilled(await server.createDatabase(), { kills: Infinity, firstSteps });
   });
 
   test("waits for a server that is not there yet, unless its work is to be done now", async () => {

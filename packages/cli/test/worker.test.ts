@@ -1,8 +1,8 @@
 /** `lcm worker` on an archive in a file. */
 import { join } from "node:path";
-import { rounds } from "@lossless/testkit/rounds.ts";
+import { isSoak } from "@lossless/testkit/rounds.ts";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
-import { expectPaidOnceWhenKilled } from "./paid-once.ts";
+import { expectPaidOnceWhenKilled, STEPS } from "./paid-once.ts";
 import { createRunner, makeFolder, parseEnvelope, parseError } from "./support.ts";
 import { expectPaidOnce, fillOwing, look, startCountingModel, startWorker } from "./worker-stage.ts";
 import type { CountingModel } from "./worker-stage.ts";
@@ -39,7 +39,12 @@ test("gives back what it has claimed at Ctrl-C, and another one goes on at once"
 });
 
 test("killed at any step after a model's answer, never asks for an answer again that was stored", async () => {
-  await expectPaidOnceWhenKilled(join(folder.path, "killed.db"), rounds({ test: 4, soak: 60 }));
+  if (!isSoak) return expectPaidOnceWhenKilled(join(folder.path, "killed.db"), { kills: 4 });
+  for (let firstSteps = 1; firstSteps <= STEPS; firstSteps++)
+    await expectPaidOnceWhenKilled(join(folder.path, `killed-${firstSteps}.db`), {
+      kills: Infinity,
+      firstSteps,
+    });
 });
 
 test("with a budget, folds and maintains conversations that no host has; refuses an owner", async () => {
