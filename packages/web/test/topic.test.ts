@@ -94,8 +94,10 @@ describe.skipIf(chromium === null)("an empty archive", () => {
         await page.goto(site.inspector.url);
         for (const view of ["#/overview", "#/graph", "#/figures"])
           found.push(...(await look(page, view)), ...troubles.splice(0));
-        await go(page, "#/figures");
-        await page.getByText("lcm import").waitFor();
+        for (const view of ["#/overview", "#/figures"]) {
+          await go(page, view);
+          await page.locator(".view", { hasText: "lcm import" }).waitFor();
+        }
         await context.close();
       }
       expect(found).toEqual([]);

@@ -1,6 +1,7 @@
 /** Overview: what is stored, its size, how far it is folded, its cost, whether anything needs attention, and all conversations. */
 import { readGrowth, readOverview } from "../api.ts";
 import type { GrowthResult, Overview } from "../api.ts";
+import { renderCommand } from "../code.ts";
 import { ConversationTable } from "../conversation-table.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import {
@@ -35,8 +36,11 @@ export function openOverview(query: URLSearchParams, known: Overview | null): Vi
         renderCards(overview),
         renderNotices(overview),
       );
+      const isEmpty = overview.status.messages === 0;
+      table.element.hidden = isEmpty;
+      if (isEmpty) return fill(plot, renderEmpty());
       table.show(overview.conversations);
-      if (overview.status.messages > 0) fill(plot, renderGrowth(await readGrowth()));
+      fill(plot, renderGrowth(await readGrowth()));
     } catch (error) {
       fill(cards, renderFailure(error));
     }
@@ -59,7 +63,7 @@ function renderCards({ status, spend }: Overview): HTMLElement {
     renderCard(
       "Messages",
       formatCount(status.messages),
-      `last ${formatAgo(status.lastMessageAt, Date.now())}`,
+      status.messages === 0 ? "none yet" : `last ${formatAgo(status.lastMessageAt, Date.now())}`,
     ),
     renderCard("Summaries", formatCount(status.summaries), countOf(status.largeFiles, "large file")),
     renderCard("In context", `${formatShort(status.tokens)}`, "tokens, all conversations"),
@@ -76,6 +80,18 @@ function renderCards({ status, spend }: Overview): HTMLElement {
     ),
   );
 }
+
+/** An empty archive says what to do first. */
+const renderEmpty = (): HTMLElement =>
+  h(
+    "div",
+    { class: "panel" },
+    h("h2", {}, "Nothing is stored yet"),
+    h("p", {}, "Import the transcripts of your agents. This page shows them as soon as they are stored."),
+    renderCommand("lcm import ~/.claude/projects"),
+    h("p", {}, "To store sessions as they happen:"),
+    renderCommand("lcm watch"),
+  );
 
 function renderNotices({ status }: Overview): HTMLElement | null {
   const notices = [
