@@ -205,9 +205,7 @@ describe("assemble", () => {
     expect(shown).toMatch(/^KIND\s+ID\s+DEPTH\s+FOR\s+TOKENS\s+WHY$/m);
     expect(shown).toMatch(/^summary\s+sum_[0-9a-f]{16}\s+1\s+[\d,]+\s+[\d,]+\s+█+░*\s+\S/m);
     expect(shown).toMatch(/^user\s+msg_\d+\s+1\s+\d+\s+[█░]+\s+\S/m);
-    expect(shown).toMatch(
-      /Stands for\s+1,265 of 1,265 messages: \d+ as they are, [\d,]+ under \d+ summaries/,
-    );
+    expect(shown).toMatch(/Covers\s+1,265 of 1,265 messages: \d+ as they are, [\d,]+ under \d+ summaries/);
     expect(shown).toMatch(/Accepted by\s+anthropic, openai-chat, openai-responses, gemini, bedrock/);
   });
 
@@ -299,7 +297,7 @@ describe("summaries", () => {
     expect(messageIds.length).toBeGreaterThanOrEqual(Number(leaf.data["messages"]));
     expect((await json("messages", "show", String(messageIds[0]))).data).toMatchObject({ id: messageIds[0] });
     const shown = await text("summaries", "show", String(sourceIds[0]));
-    expect(shown).toMatch(/Stands for\s+\d+ messages, msg_\d+ to msg_\d+/);
+    expect(shown).toMatch(/Covers\s+\d+ messages, msg_\d+ to msg_\d+/);
     expect(shown).toContain("Made into");
     expect(shown).toContain(String(leaf.data["content"]).split("\n")[0]);
     const words = await text("summaries", "show", String(condensed?.["id"]));

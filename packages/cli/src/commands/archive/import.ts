@@ -81,7 +81,7 @@ only what is new. Lines that cannot be read are kept, hidden and listed; files t
     ["lcm import ~/.local/share/opencode/storage", "all sessions of OpenCode"],
     ["lcm import backup.lcmx.zst", "an archive, summaries included"],
     ["lcm import old-lcm.db", "the database of another lossless-claw; it is only read"],
-    ["lcm import old.jsonl --db archive.db --owner alice", "somebody's file into an archive of its own"],
+    ["lcm import old.jsonl --db archive.db --owner alice", "another person's file into a separate archive"],
   ]);
 }
 

@@ -31,9 +31,9 @@ export function defineMigrate(program: Command): void {
     "after",
     `
 Copies every conversation with its messages, large files, summaries, context, sealed values and turns. The source is only
-read, as it is at the start; agents may go on using both archives. Conversations appear in the target whole and proven.
-Killed or cancelled, run the same command again: it goes on with what is missing, and also brings what was stored in the
-source since. At the end both sides are compared record by record and the target is verified.
+read, as it is at the start; agents can keep using both archives. Conversations appear in the target complete and verified.
+After a kill or Ctrl-C, run the same command again: it continues with what is missing, and also copies what was stored in
+the source since. At the end both sides are compared record by record and the target is verified.
 
 A target that has one of the conversations from elsewhere is refused before anything is written; --skip-existing leaves
 those out. Vectors (lcm embed run makes them again), the record of model usage, debts, grants, and what a fork shows of

@@ -49,8 +49,8 @@ export function defineAssemble(program: Command): void {
   command.addHelpText(
     "after",
     `
-The context stands for every message of the conversation, whatever the budget: the newest as they are, older ones under
-summaries, the rest in one line. Nothing is written, no model is asked.`,
+The context covers every message of the conversation, whatever the budget: the newest in full, older ones as summaries,
+the rest in one line. Nothing is written, and no model is called.`,
   );
   addExamples(command, [
     ["lcm assemble --conversation 1 --budget 32k", "read what the model reads"],

@@ -62,7 +62,7 @@ function renderTotals(context: AssembledContext): string {
   return renderPairs(
     [
       ["Context", `${style.good(renderBar(share, TOTAL_BAR))}  ${size}`],
-      ["Stands for", describeCover(context)],
+      ["Covers", describeCover(context)],
       ["Tail", describeTail(context)],
       ["Mode", MODES[mode]],
       ["Accepted by", describeGrammars(context).map(describeCheck).join(", ")],

@@ -72,8 +72,8 @@ export function defineSummaries(program: Command): void {
 }
 
 const STATES_HELP = `
-FOR says how many messages it stands for. States: cover (part of the folded conversation), reserve (a stand-in for
-tighter budgets), prepared (made ahead, not in use yet), retired (replaced). It can also be stale (what it stands for
+FOR is the number of messages it covers. States: cover (part of the folded conversation), reserve (a stand-in for
+smaller budgets), prepared (made ahead, not in use yet), retired (replaced). It can also be stale (what it covers
 has changed since), extractive (written without a model), root (stood for everything folded when it was made).`;
 
 async function runList(invocation: Invocation, options: ListOptions): Promise<void> {
@@ -205,7 +205,7 @@ function renderShown({ node, sources, derived }: Shown, timezone: string): strin
     ["Conversation", String(node.conversationId)],
     ["Kind", `${node.kind}, depth ${node.depth}`],
     ["State", `${node.state}${marks.length === 0 ? "" : ` (${style.warning(marks.join(", "))})`}`],
-    ["Stands for", describeCoverage(node)],
+    ["Covers", describeCoverage(node)],
     ["Time", formatSpan(node.earliestAt, node.latestAt, timezone)],
     [
       "Tokens",

@@ -81,10 +81,10 @@ export function defineSearch(program: Command): void {
   command.addHelpText(
     "after",
     `
-A question as you would ask it works; nothing but quotes has a special meaning. What is found carries an id: lcm show
-opens it. A regular expression is tested against everything in reach, capitals count; without a hit its words are
-looked for. In files the query is looked for as it is written. With vectors (lcm embed) messages are found by their
-meaning too, unless every keyword is found.`,
+You can type a question as you would ask it; only quotes have a special meaning. Each hit has an id; lcm show opens
+it. A regular expression is case-sensitive and tests everything in scope; if it has no hit, its words are searched. In
+files the query is searched literally. With vectors (lcm embed) messages are also found by meaning, unless every
+keyword is found.`,
   );
   addExamples(command, [
     ["lcm search why did we choose sqlite", "a question as you would ask it"],

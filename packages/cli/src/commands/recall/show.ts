@@ -173,7 +173,7 @@ function renderSummary(summary: DescribeResult & { type: "summary" }, timezone: 
       "Kind",
       `${summary.kind}, depth ${summary.depth}${summary.isStale ? ` (${style.warning("stale")})` : ""}`,
     ],
-    ["Stands for", `${countOf(summary.messageCount, "message")}, ${countOf(summary.messageTokens, "token")}`],
+    ["Covers", `${countOf(summary.messageCount, "message")}, ${countOf(summary.messageTokens, "token")}`],
     ["Time", formatSpan(summary.earliestAt, summary.latestAt, timezone)],
     [
       "Tokens",

@@ -23,7 +23,7 @@ Without an id, lists the imports that left something in the archive. With ids, i
 
 A conversation is removed if every message in it came with the named imports, with its summaries, files and search index.
 A conversation stays, and the reason is shown, if a host or another import added to it (name that import, too), if messages
-of it were forgotten, if another conversation was forked from it, or if its session goes on in a conversation that stays.
+of it were forgotten, if another conversation was forked from it, or if its session continues in a conversation that stays.
 Before anything is removed, the archive is copied beside the database. Ids of what was removed are not used again.
 
 Removing is not forgetting: the same files can be imported again, and text may remain in the copy and in free pages of the
