@@ -20,7 +20,14 @@ const MAX_TRIES = 60;
 
 export const stepsUpTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1);
 
-/** What identifies a fault while a script is shortened: numbers in it change with the steps. */
+/** The first of the seeds that a test plays: the usual one, one that is named, or with `LCM_SEED=random` a new one each time. */
+export function firstSeed(usual = 1): number {
+  const named = process.env["LCM_FIRST_SEED"];
+  if (named !== undefined) return Number(named);
+  return process.env["LCM_SEED"] === "random" ? 1 + Math.floor(Math.random() * 1_000_000) : usual;
+}
+
+/** What a fault is told apart by while a script is shortened: numbers in it change with the steps. */
 const kindOf = ({ faults }: PlayedSteps): string =>
   (faults[0] ?? "").split("\n")[0]?.replaceAll(/\d+/g, "#") ?? "";
 

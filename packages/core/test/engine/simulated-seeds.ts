@@ -1,13 +1,12 @@
 /** Which scripts a test of a store plays: some seeds, or the one script that the environment names. */
-import { stepsUpTo } from "@lossless/testkit/shorten-script.ts";
+import { firstSeed, stepsUpTo } from "@lossless/testkit/shorten-script.ts";
 import { expect } from "vitest";
 
 import type { MakeGround } from "./grounds.ts";
 import { playOrExplain } from "./simulation-script.ts";
 
-/** Properties know `LCM_SEED=random`, which names none. */
+/** `LCM_SEED=random` names none. */
 const ONLY = /^\d+$/.test(process.env["LCM_SEED"] ?? "") ? Number(process.env["LCM_SEED"]) : null;
-const FIRST = Number(process.env["LCM_FIRST_SEED"] ?? 1);
 /** Numbers of its steps. */
 const STEPS = process.env["LCM_STEPS"]?.split(",").map(Number);
 const CRASHES = 0.12;
@@ -26,12 +25,13 @@ export async function playSeeds({
   makeGround,
   file,
   seeds,
-  first = FIRST,
+  first,
   steps,
   proveEvery,
 }: SeedChoice): Promise<void> {
+  const begin = firstSeed(first);
   let crashed = 0;
-  for (const seed of ONLY === null ? Array.from({ length: seeds }, (_, at) => first + at) : [ONLY]) {
+  for (const seed of ONLY === null ? Array.from({ length: seeds }, (_, at) => begin + at) : [ONLY]) {
     const script = {
       seed,
       makeGround,
