@@ -32,8 +32,9 @@ import type { CoverCounters, CoverHead, CoverTail, Row } from "@lossless/core/po
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 
-/** Items are read in pages: fetching them one by one would cost half as much again. */
+/** Items are read in pages: fetching them one by one would cost half as much again. Each is larger, so that a large window takes few of them. */
 const PAGE_ITEMS = 32;
+const PAGE_GROWTH = 4;
 
 /**
  * The tool calls and results of a message are returned as JSON: another statement for each item would cost more than the item. Their order
@@ -69,7 +70,7 @@ const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
 const ITEMS_NEWEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
   WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos >= ? AND (i.start_pos, i.seq) < (?, ?)
-  ORDER BY i.start_pos DESC, i.seq DESC LIMIT ${PAGE_ITEMS}`;
+  ORDER BY i.start_pos DESC, i.seq DESC LIMIT ?`;
 const ITEMS_OLDEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? AND i.start_pos >= ? ORDER BY i.start_pos, i.seq`;
 /** Uses the index of summaries: there may be a million messages between them. */
@@ -147,11 +148,12 @@ function* walkNewestFirst(
 ): Generator<CoverItem, void> {
   const floor = findFloor(boundaries);
   let before: readonly [position: number, seq: number] = [Number.MAX_SAFE_INTEGER, 0];
-  for (let isLast = false; !isLast;) {
-    const page = connection.list<ItemRow>(ITEMS_NEWEST_FIRST, conversationId, floor, ...before);
+  let isLast = false;
+  for (let limit = PAGE_ITEMS; !isLast; limit *= PAGE_GROWTH) {
+    const page = connection.list<ItemRow>(ITEMS_NEWEST_FIRST, conversationId, floor, ...before, limit);
     for (const row of page) yield toItem(row);
     const last = page.at(-1);
-    isLast = last === undefined || page.length < PAGE_ITEMS;
+    isLast = last === undefined || page.length < limit;
     before = [last?.[0] ?? 0, last?.[1] ?? 0];
   }
   if (floor > 0) yield* walkSummariesBefore(connection, conversationId, floor, boundaries);

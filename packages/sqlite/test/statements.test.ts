@@ -92,6 +92,13 @@ test("a context takes at most fifteen statements, with a prompt a search more", 
   }
 });
 
+test("a context takes at most fifteen statements, however many messages are shown", async () => {
+  const engine = await makeArchive(200);
+  const whole = { conversationId: 1, budgetTokens: 400_000 };
+  expect((await engine.assemble(whole))?.messages.length).toBe(400);
+  expect(await count(() => engine.assemble(whole))).toBeLessThanOrEqual(15);
+});
+
 test("storing a turn takes as many statements in a long conversation as in a short one", async () => {
   for (const turns of [5, 60]) {
     const engine = await makeArchive(turns);
