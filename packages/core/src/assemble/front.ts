@@ -20,7 +20,9 @@ import {
   countMissing,
   endOf,
   listMissing,
+  pickStubbed,
   pickWhole,
+  priceOf,
   startOf,
   sumTokens,
   type Front,
@@ -68,7 +70,7 @@ export function chooseFront(front: Front): FrontChoice {
 export function chooseLeast(front: Front): FrontChoice {
   const picks: PiecePick[] = [];
   const newest = front.pieces.at(-1);
-  if (newest?.hasTools) picks.push(pickStubbed(newest, front.costs));
+  if (newest?.hasTools) picks.push(pickOpenGroup(newest, front.costs));
   if (front.user && !showsItem(picks, front.user)) picks.push(pickUser(front.user, front.costs));
   return finish(front, { picks, wanted: [] }, null);
 }
@@ -226,8 +228,8 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
 }
 
 /**
- * When a gap cannot be avoided: a root for the beginning if there is one, then the preferred summaries, then the others from the newest
- * back. Such a root ends before the tail; otherwise it would have avoided the gap.
+ * When there is no way without a gap: a root for the beginning if there is one, then the preferred summaries, then the others from the
+ * newest back, each by its stand-in where it does not fit itself. Such a root ends before the tail, else it would have been a way without a gap.
  */
 function pickSparsely(front: Front, board: Board, cap: number, free: number): OlderChoice {
   // A root takes precedence over the tail's share; only what must be shown precedes it.
@@ -246,10 +248,20 @@ function pickSparsely(front: Front, board: Board, cap: number, free: number): Ol
     tokens += piece.tokens;
     return true;
   };
+  const standIn = (edge: number): number | null => {
+    const isFree = ({ from, to }: Placed): boolean =>
+      from >= (root?.to ?? 0) &&
+      !front.pieces.slice(from, to).some(({ items }) => taken.has(items[0]?.summaryId ?? ""));
+    const placed = board.endingAt.get(edge)?.find((one) => tokens + one.tokens <= cap && isFree(one));
+    if (placed === undefined) return null;
+    picks.push(pickReserve(placed));
+    tokens += placed.tokens;
+    return placed.from;
+  };
   const beginning = root === null ? findBeginning(front) : null;
   if (beginning !== null) take(beginning, rootCap);
   for (const piece of listPreferred(front, root)) take(piece);
-  const tookAll = takeSummaries(front, root?.to ?? 0, take);
+  const tookAll = takeSummaries(front, root?.to ?? 0, take, standIn);
   const isUnread = front.unreadMessages > 0 && root?.from !== -1;
   const gapAfter = tookAll && isUnread ? takeUnreadSummaries(front, root, take) : null;
   if (root !== null) picks.push(pickReserve(root));
@@ -283,11 +295,21 @@ function listPreferred(front: Front, root: Placed | null): Piece[] {
   );
 }
 
-/** Takes summaries among the pieces, newest first; false once one does not fit. */
-function takeSummaries(front: Front, downTo: number, take: (piece: Piece) => boolean): boolean {
-  for (let index = front.pieces.length - 1; index >= downTo; index--) {
-    const piece = must(front.pieces[index], "piece");
-    if (piece.kind === "summary" && !take(piece)) return false;
+/**
+ * Takes summaries among the pieces, newest first, or what stands in for one that does not fit; false once neither did. `standIn` answers
+ * with the edge where what it took begins.
+ */
+function takeSummaries(
+  front: Front,
+  downTo: number,
+  take: (piece: Piece) => boolean,
+  standIn: (edge: number) => number | null,
+): boolean {
+  for (let edge = front.pieces.length; edge > downTo;) {
+    const piece = must(front.pieces[edge - 1], "piece");
+    const next = piece.kind !== "summary" || take(piece) ? edge - 1 : standIn(edge);
+    if (next === null) return false;
+    edge = next;
   }
   return true;
 }
@@ -344,7 +366,7 @@ function fillTail(front: Front, from: number, allotted: number) {
   }
   const shown = tail.slice(tail.length - kept);
   tokens = unstubNewestFirst(shown, stubbed, tokens, allotted, front.costs);
-  const picks = shown.map((piece) => pickTail(piece, stubbed, front.costs));
+  const picks = shown.map((piece) => pickStubbed(piece, stubbed, front.costs, "fresh tail"));
   return { picks, tokens, isWhole: kept === tail.length };
 }
 
@@ -416,25 +438,13 @@ const pickReserve = ({ reserve, messages, lacks, tokens }: Placed): ReservePick 
 const pickUser = (user: CoverItem, costs: LineCosts): PiecePick =>
   pickWhole(pieceOf(user, costs), "newest user message");
 
-function pickStubbed(piece: Piece, costs: LineCosts): PiecePick {
+function pickOpenGroup(piece: Piece, costs: LineCosts): PiecePick {
   const stubbed = new Set(
     piece.items.filter(
       (item) => item.toolResults.length + item.toolCalls.length > 0 && costs.stubTokens(item) < item.tokens,
     ),
   );
-  return { ...pickTail(piece, stubbed, costs), reason: "open tool group" };
-}
-
-function pickTail(piece: Piece, among: ReadonlySet<CoverItem>, costs: LineCosts): PiecePick {
-  const items = piece.items.filter((item) => among.has(item));
-  const stubbed = new Map(items.map((item) => [item, costs.stubTokens(item)]));
-  return { ...pickWhole(piece, "fresh tail"), stubbed, tokens: priceOf(piece, among, costs) };
-}
-
-function priceOf(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts): number {
-  let tokens = piece.tokens;
-  for (const item of piece.items) if (stubbed.has(item)) tokens -= item.tokens - costs.stubTokens(item);
-  return tokens;
+  return pickStubbed(piece, stubbed, costs, "open tool group");
 }
 
 function nameOlder({ preferred }: Front, piece: Piece, isRecent: boolean): string {

@@ -73,6 +73,24 @@ export const pickWhole = (piece: Piece, reason: string): PiecePick => ({
   reason,
 });
 
+/** A piece with the tool results and calls of some of its items as stubs. */
+export function pickStubbed(
+  piece: Piece,
+  among: ReadonlySet<CoverItem>,
+  costs: LineCosts,
+  reason: string,
+): PiecePick {
+  const items = piece.items.filter((item) => among.has(item));
+  const stubbed = new Map(items.map((item) => [item, costs.stubTokens(item)]));
+  return { ...pickWhole(piece, reason), stubbed, tokens: priceOf(piece, among, costs) };
+}
+
+export function priceOf(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts): number {
+  let tokens = piece.tokens;
+  for (const item of piece.items) if (stubbed.has(item)) tokens -= item.tokens - costs.stubTokens(item);
+  return tokens;
+}
+
 export const startOf = (pick: Pick): number =>
   pick.kind === "piece" ? pick.piece.startPosition : pick.reserve.startPosition;
 export const endOf = (pick: Pick): number =>

@@ -11,6 +11,7 @@ import {
   countMissing,
   endOf,
   listMissing,
+  pickStubbed,
   pickWhole,
   startOf,
   sumTokens,
@@ -18,7 +19,7 @@ import {
   type Pick,
   type PiecePick,
 } from "./picks.ts";
-import { makePiece, pieceOf, type Piece } from "./pieces.ts";
+import { isBulky, makePiece, pieceOf, type Piece } from "./pieces.ts";
 
 interface Rest {
   readonly picks: readonly Pick[];
@@ -116,10 +117,18 @@ class Room {
     return this.#tokens() >= this.#front.leastTokens;
   }
 
-  /** The newest user message may already be shown by itself, outside its tool group. */
+  /**
+   * Whole, or with its bulky results and calls as stubs. The newest user message may be shown by itself already, out of the tool group it
+   * lies in.
+   */
   take(piece: Piece, reason: string): boolean {
     const others = this.picks.filter((pick) => !isPartOf(pick, piece));
-    return this.#change([...others, pickWhole(piece, reason)]);
+    const { costs } = this.#front;
+    const bulky = new Set(piece.items.filter((item) => isBulky(item, costs)));
+    return (
+      this.#change([...others, pickWhole(piece, reason)]) ||
+      (bulky.size > 0 && this.#change([...others, pickStubbed(piece, bulky, costs, reason)]))
+    );
   }
 
   /** Shows a source of a summary, which then represents that much less. */

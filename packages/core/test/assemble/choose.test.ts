@@ -308,6 +308,36 @@ describe("a tight budget", () => {
     expect(choice.messages).toBe(313);
   });
 
+  test("takes a stand-in for a run after the root whose own summary does not fit, before a line for all of it", () => {
+    const items = [
+      summary(1, 40, { tokens: 3_000 }),
+      message(41, user),
+      summary(42, 80, { tokens: 3_000 }),
+      // Not folded yet, and too much to show whole: no way without a gap.
+      ...messages(10, { tokens: 600 }, 81),
+      message(91, { calls: ["a"], tokens: 400 }),
+      message(92, { role: "tool", results: ["a"], tokens: 300 }),
+    ];
+    const stand = [reserve(1, 40), reserve(42, 80)];
+    const tail = { freshTailCount: 2 };
+    const choice = choose(request(items, 6_000, { reserve: stand, tail }));
+    expect(describeChoice(choice)).toEqual(
+      expect.arrayContaining(["summary sum_r_1_40", "summary sum_r_42_80"]),
+    );
+    expect(choice.messages).toBe(92);
+  });
+
+  test("shows a tool group that was left out with stubs, where it does not fit whole", () => {
+    const items = [
+      ...messages(60, user),
+      message(61, { calls: ["a"], tokens: 50 }),
+      message(62, { role: "tool", results: ["a"], tokens: 9_000 }),
+      message(63, { ...user, tokens: 4_000 }),
+    ];
+    const choice = choose(request(items, 8_000, { tail: { freshTailCount: 1 } }));
+    expect(choice.items.find(({ seq }) => seq === 62)?.kind).toBe("stub");
+  });
+
   test("keeps the newest user message of a turn that does not fit", () => {
     const items = [...messages(50, user), message(51, user), ...messages(400, {}, 52)];
     const choice = choose(request(items, 4_000));
