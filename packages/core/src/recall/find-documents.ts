@@ -141,7 +141,7 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     ranked,
     candidates: known,
     holding,
-    complete: intersect(whole, listings, ranked),
+    complete: settled?.ids ?? intersect(whole, listings, ranked),
     tied: seeds.tied,
     isExact,
     pending,
@@ -242,7 +242,7 @@ function intersect(
   clues: readonly QueryClue[],
   listings: Listings,
   ranked: readonly RankedDocument[],
-): number[] {
+): readonly number[] {
   const [first = [], ...rest] = clues
     .filter(({ required }) => required)
     .map((clue) => listingOf(listings, clue).ids)
@@ -251,6 +251,7 @@ function intersect(
     const known = new IdSet([common]);
     return ids.filter((id) => known.has(id));
   }, first);
+  if (ranked.length === 0) return listed;
   const known = new IdSet([listed]);
   const certain = ranked.flatMap(({ id, complete }) => (complete && !known.has(id) ? id : []));
   return [...listed, ...certain].sort((a, b) => b - a);

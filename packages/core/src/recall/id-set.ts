@@ -1,10 +1,13 @@
 /**
- * A set of document ids. Ids are assigned consecutively, so tens of thousands of them are close together and a bit array replaces a hash
- * table in a fraction of the time. If they are far apart, a table is used.
+ * A set of document ids. Ids are given out one after the other, so tens of thousands of them lie close together and one bit of an array for
+ * each does the work of a hash table in a fraction of the time. A listing in which they are far apart is searched as it is, the latest first;
+ * several of those that span too much become a table after all.
  */
 
 /** Ids further apart than this go into a table. */
 const MAX_RANGE = 4_000_000;
+/** A listing with fewer ids than one in so many is searched: to mark them would touch all of the range. */
+const MAX_GAP = 32;
 
 interface IdRange {
   readonly low: number;
@@ -28,15 +31,24 @@ export class IdSet {
   readonly size: number;
   readonly #low: number;
   readonly #marks: Uint8Array | null;
-  readonly #table: ReadonlySet<number> | null;
+  readonly #table: Pick<ReadonlySet<number>, "has"> | null;
 
   constructor(lists: readonly (readonly number[])[]) {
+    const [only = [], ...more] = lists.filter((ids) => ids.length > 0);
+    if (more.length === 0 && isSparse(only)) {
+      this.#low = 0;
+      this.#marks = null;
+      this.#table = { has: (id) => holdsId(only, id) };
+      this.size = only.length;
+      return;
+    }
     const { low, size: range } = measureRange(lists);
     this.#low = low;
     if (range > MAX_RANGE) {
+      const table = new Set(lists.flat());
       this.#marks = null;
-      this.#table = new Set(lists.flat());
-      this.size = this.#table.size;
+      this.#table = table;
+      this.size = table.size;
       return;
     }
     const marks = new Uint8Array(range);
@@ -58,7 +70,26 @@ export class IdSet {
   }
 }
 
-/** A set of ids that can be queried. */
+/** Whether ids come the latest first, each once, and far apart. */
+function isSparse(ids: readonly number[]): boolean {
+  const [first = 0, last = 0] = [ids[0], ids.at(-1)];
+  return (
+    first - last > MAX_GAP * ids.length && ids.every((id, at) => at === 0 || id < (ids[at - 1] as number))
+  );
+}
+
+/** Looks for an id where the latest comes first. */
+function holdsId(ids: readonly number[], wanted: number): boolean {
+  let [from, to] = [0, ids.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((ids[middle] as number) > wanted) from = middle + 1;
+    else to = middle;
+  }
+  return ids[from] === wanted;
+}
+
+/** Something that can be asked about ids. */
 export interface ReadonlyIds {
   readonly size: number;
   has(id: number): boolean;
