@@ -105,6 +105,9 @@ export function selectSeeds(clues: readonly FoundClue[], total: number, limit: n
 const lowestOfBest = (scores: Float64Array, count: number): number =>
   scores.length <= count ? 0 : (scores.toSorted().at(-count) as number);
 
+/** Stands after the last document of a list. */
+const OVER = -Infinity;
+
 /**
  * What the clues of each document are worth together, the latest document first. Lists of clues have that order, so they are walked side by
  * side: of tens of thousands of documents, that costs less than a table of them, and no more in an archive in which they are far apart.
@@ -113,26 +116,26 @@ function addWorths(
   clues: readonly FoundClue[],
   total: number,
 ): { readonly documents: Float64Array; readonly scores: Float64Array } {
-  let open = clues
-    .filter(({ ids }) => ids.length > 0)
-    .map((clue) => ({ ids: orderLatest(clue.ids), worth: worthOf(clue, total), at: 0, head: 0 }));
-  const most = open.reduce((sum, { ids }) => sum + ids.length, 0);
+  const lists = clues.filter(({ ids }) => ids.length > 0).map(({ ids }) => orderLatest(ids));
+  const worths = clues.filter(({ ids }) => ids.length > 0).map((clue) => worthOf(clue, total));
+  const most = lists.reduce((sum, ids) => sum + ids.length, 0);
   const [documents, scores] = [new Float64Array(most), new Float64Array(most)];
-  for (const list of open) list.head = list.ids[0] as number;
+  const places = new Uint32Array(lists.length);
+  const heads = Float64Array.from(lists, (ids) => ids[0] ?? OVER);
   let size = 0;
-  while (open.length > 0) {
-    let latest = -Infinity;
-    for (const { head } of open) if (head > latest) latest = head;
+  for (;;) {
+    let latest = OVER;
+    for (let at = 0; at < heads.length; at++)
+      if ((heads[at] as number) > latest) latest = heads[at] as number;
+    if (latest === OVER) break;
     let score = 0;
-    let isOver = false;
-    for (const list of open) {
-      if (list.head !== latest) continue;
-      score += list.worth;
-      list.at += 1;
-      if (list.at === list.ids.length) isOver = true;
-      else list.head = list.ids[list.at] as number;
+    for (let at = 0; at < heads.length; at++) {
+      if (heads[at] !== latest) continue;
+      score += worths[at] as number;
+      const place = (places[at] as number) + 1;
+      places[at] = place;
+      heads[at] = (lists[at] as readonly number[])[place] ?? OVER;
     }
-    if (isOver) open = open.filter(({ ids, at }) => at < ids.length);
     documents[size] = latest;
     scores[size] = score;
     size += 1;
