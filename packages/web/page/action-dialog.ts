@@ -4,7 +4,7 @@
  */
 import { applyAction, previewAction, writeAccess } from "./api.ts";
 import type { ActionPreview, ActionResult, ActionRequest, Fact } from "./api.ts";
-import { renderDiff } from "./code.ts";
+import { renderCommand, renderDiff } from "./code.ts";
 import { fill, h, textNodes } from "./dom.ts";
 import type { Child } from "./dom.ts";
 import { renderFailure, renderLoading } from "./view.ts";
@@ -76,7 +76,7 @@ class ActionDialog {
         confirmation !== null &&
         h("label", { class: "type-word" }, "Type ", h("b", {}, mustType), " to continue ", typed),
       h("p", { class: "faint same" }, "The same on the command line:"),
-      h("pre", { class: "code", tabindex: 0, "aria-label": "command" }, ...textNodes(command)),
+      renderCommand(command),
     );
     fill(this.#foot, this.#renderClose("Cancel"), confirmation !== null && button);
     (mustType === null ? button : typed).focus();

@@ -7,7 +7,7 @@ import { Canvas, colourOfDepth, readColours } from "./canvas.ts";
 import type { Surface } from "./canvas.ts";
 import { fill, h, textNodes } from "./dom.ts";
 import { formatCount } from "./format.ts";
-import { wrap } from "./wrap-words.ts";
+import { cutWord } from "./wrap-words.ts";
 
 const ROWS = 5;
 const GAP_PX = 5;
@@ -89,8 +89,8 @@ export class TokenStrip {
       pen.font = "12px system-ui, sans-serif";
       pen.textBaseline = "middle";
       pen.fillStyle = colours.onDepth;
-      const [label] = wrap(wordsOf(index), wide - 14, 1, (text) => pen.measureText(text).width);
-      if (label !== undefined) pen.fillText(label, x + 7, y + rowHeight / 2);
+      const label = cutWord(wordsOf(index), wide - 14, (text) => pen.measureText(text).width);
+      pen.fillText(label, x + 7, y + rowHeight / 2);
     });
   }
 

@@ -39,7 +39,8 @@ function endWithEllipsis(lines: readonly string[], width: number, measure: Measu
   return [...lines.slice(0, -1), cutWord(`${words.join(" ")} ${ELLIPSIS}`, width, measure)];
 }
 
-function cutWord(word: string, width: number, measure: Measure): string {
+/** As much of one line as has room. */
+export function cutWord(word: string, width: number, measure: Measure): string {
   if (measure(word) <= width) return word;
   let length = Math.max(1, Math.floor((word.length * width) / measure(word)));
   while (length > 1 && measure(word.slice(0, length) + ELLIPSIS) > width) length -= 1;

@@ -44,7 +44,10 @@ describe.skipIf(chromium === null)("an inspector that may write", () => {
     await press("Cancel");
     await dialog().waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Back up …" }).click();
-    await dialog().getByText("lcm backup").waitFor();
+    // For the archive that is shown, not for the one of the settings.
+    await dialog()
+      .locator("pre", { hasText: /^lcm backup --db .*lcm\.db/ })
+      .waitFor();
     expect(await findBarriers(page)).toEqual([]);
     await press("Back up");
     await dialog().getByText("Backed up and verified").waitFor();
