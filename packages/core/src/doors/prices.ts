@@ -40,11 +40,16 @@ type PricedTokens = Pick<AgentFigures, "inputTokens" | "outputTokens"> &
   Partial<Pick<AgentFigures, "cacheReadTokens" | "cacheWriteTokens">>;
 
 const MILLION = 1_000_000;
+const HINT = "docs/figures.md shows such a file";
 
 export async function readPrices(path: string): Promise<Prices> {
   const text = await readFile(path, "utf8").catch((error: unknown) => {
-    const cause = error instanceof Error ? error.message : String(error);
-    throw new EngineError("not_found", `cannot read the prices in ${path}: ${cause}`, { cause: error });
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === "ENOENT" ? "there is no such file" : `it cannot be read (${code})`;
+    throw new EngineError("not_found", `cannot read the prices in ${path}: ${why}`, {
+      cause: error,
+      hint: HINT,
+    });
   });
   return parsePrices(text, path);
 }
@@ -106,9 +111,7 @@ function readPrice(value: JsonObject, name: string, path: string): Price {
 }
 
 const refuse = (path: string, cause: string): EngineError =>
-  new EngineError("invalid_input", `cannot read the prices in ${path}: ${cause}`, {
-    hint: "docs/figures.md shows such a file",
-  });
+  new EngineError("invalid_input", `cannot read the prices in ${path}: ${cause}`, { hint: HINT });
 
 /** Null if the file has no price for the model. The longest matching name counts, without a provider before a slash. */
 function findPrice({ models }: Prices, model: string | null): Price | null {
