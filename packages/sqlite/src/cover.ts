@@ -67,10 +67,11 @@ const ITEM_JOINS = `
   LEFT JOIN messages m ON m.message_id = i.message_id
   LEFT JOIN summaries s INDEXED BY summary_times ON s.summary_id = i.summary_id AND s.depth >= 0`;
 const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
-const ITEMS_NEWEST_FIRST = `
+/** A text for each limit: SQLite prepares a statement with a bound limit again at every run. */
+const itemsNewestFirst = (limit: number): string => `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
   WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos >= ? AND (i.start_pos, i.seq) < (?, ?)
-  ORDER BY i.start_pos DESC, i.seq DESC LIMIT ?`;
+  ORDER BY i.start_pos DESC, i.seq DESC LIMIT ${limit}`;
 const ITEMS_OLDEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? AND i.start_pos >= ? ORDER BY i.start_pos, i.seq`;
 /** Uses the index of summaries: there may be a million messages between them. */
@@ -150,7 +151,7 @@ function* walkNewestFirst(
   let before: readonly [position: number, seq: number] = [Number.MAX_SAFE_INTEGER, 0];
   let isLast = false;
   for (let limit = PAGE_ITEMS; !isLast; limit *= PAGE_GROWTH) {
-    const page = connection.list<ItemRow>(ITEMS_NEWEST_FIRST, conversationId, floor, ...before, limit);
+    const page = connection.list<ItemRow>(itemsNewestFirst(limit), conversationId, floor, ...before);
     for (const row of page) yield toItem(row);
     const last = page.at(-1);
     isLast = last === undefined || page.length < limit;
