@@ -19,7 +19,7 @@ import type { FoundClue, RankedDocument } from "./rank.ts";
 const COMMON_ABOVE = 20_000;
 /** How many documents are examined, each with its neighbours. */
 const SEEDS = 400;
-/** Where only their times matter. */
+/** How many are examined if only their times matter. */
 const FEW_SEEDS = 50;
 /** Of words that are all too common, the rarest are tried in pairs. */
 const PAIRED = 4;
@@ -42,9 +42,9 @@ export interface FindRequest {
   readonly commonAbove?: number;
   /** Times of the oldest and newest message of the scope, if already known. */
   readonly extent?: Extent | undefined;
-  /** So many documents that hold everything are wanted, the newest, if there are enough of them: then it does not matter what they score. */
+  /** How many of the newest documents that match everything are wanted; if there are enough, their scores do not matter. */
   readonly newest?: number | undefined;
-  /** So many of the best are read anyway: they are asked for together with those that are read here. */
+  /** This many of the best are read anyway: they are requested together with those that are read here. */
   readonly readAhead?: number;
 }
 
