@@ -4,8 +4,8 @@
  * up to 70 %, and if that is still too little, to what was left out and to finer items (`rest.ts`). Bulky tool results and calls of the
  * tail become stubs before its messages are left out. An unused share goes to the next.
  *
- * Invariants: the choice depends only on the messages up to the anchor, so it stays the same until the anchor moves; the cost of one range
- * line is reserved from the start; every message is in one pick or counted by that line, never both.
+ * Invariants: the choice depends only on the messages up to the anchor, so it stays the same until the anchor moves; there is always
+ * room for one range line where one is needed; every message is in one pick or counted by that line, never both.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { must } from "../model/errors.ts";
@@ -83,9 +83,15 @@ const showsItem = (picks: readonly Pick[], { messageId }: CoverItem): boolean =>
     (pick) => pick.kind === "piece" && pick.piece.items.some((item) => item.messageId === messageId),
   );
 
+/** First without a range line: whether one is needed is known only afterwards, and its room may be what decides. */
 function fill(front: Front, keepsUser: boolean): FrontChoice {
   const user = keepsUser && front.user ? pickUser(front.user, front.costs) : null;
-  const free = front.capacityTokens - front.costs.rangeTokens - (user?.tokens ?? 0);
+  const free = front.capacityTokens - (user?.tokens ?? 0);
+  const whole = fillWithin(front, user, free);
+  return whole.range === null ? whole : fillWithin(front, user, free - front.costs.rangeTokens);
+}
+
+function fillWithin(front: Front, user: PiecePick | null, free: number): FrontChoice {
   const older = fillOlder(front, free);
   const left = Math.min(TAIL_MOST * front.capacityTokens, free - older.tokens);
   const tail = fillTail(front, older.tailFrom, left);

@@ -228,6 +228,23 @@ describe("a tight budget", () => {
     expect(choice.messages).toBe(231);
   });
 
+  test("uses a root that fits only because it makes a line for the rest unnecessary", () => {
+    const items = [
+      summary(1, 40, { tokens: 3_000 }),
+      message(41, user),
+      message(42, { calls: ["a"], tokens: 300 }),
+      message(43, { role: "tool", results: ["a"], tokens: 300 }),
+    ];
+    const root = reserve(1, 40, { tokens: 990 });
+    const choice = choose(request(items, 2_000, { reserve: [root] }));
+    expect(describeChoice(choice)).toEqual([
+      "summary sum_r_1_40",
+      "message msg_41",
+      "message msg_42",
+      "message msg_43",
+    ]);
+  });
+
   test("keeps the condensed summary that the cover begins with before newer ones, where nothing else stands for the beginning", () => {
     const beginning = summary(1, 200, { depth: 1, tokens: 900 });
     const newer = summary(202, 230, { tokens: 700 });
