@@ -145,6 +145,9 @@ export const VERBS = {
   /** Folding that is due. */
   listDebts: reader(({ store }) => store.listDebts()),
   /** Drops the debt of a conversation; false when it had none. */
+  removeUnnamedBlobs: writer(({ store }, { paths }: { readonly paths: readonly string[] }) =>
+    store.removeUnnamed(paths),
+  ),
   closeDebt: writer(({ store }, { conversationId }: { readonly conversationId: number }) =>
     store.closeDebt(conversationId),
   ),
