@@ -187,13 +187,20 @@ export function listUnfinished(databasePath: string): { path: string; changedAt:
         entry === `${name}.restoring`,
     )
     .map((entry) => join(folder, entry))
-    .map((path) => ({ path, changedAt: newestChange(path) }));
+    .flatMap((path) => {
+      const changedAt = newestChange(path);
+      return changedAt === null ? [] : [{ path, changedAt }];
+    });
 }
 
-function newestChange(path: string): number {
-  const stats = statSync(path);
-  if (!stats.isDirectory()) return stats.mtimeMs;
-  return Math.max(stats.mtimeMs, ...readdirSync(path).map((name) => statSync(join(path, name)).mtimeMs));
+/** Null when it is gone: another program has just finished or removed it. */
+function newestChange(path: string): number | null {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory() !== true) return stats?.mtimeMs ?? null;
+  const within = readdirSync(path).flatMap(
+    (name) => statSync(join(path, name), { throwIfNoEntry: false })?.mtimeMs ?? [],
+  );
+  return Math.max(stats.mtimeMs, ...within);
 }
 
 export interface ArchiveCopy {
