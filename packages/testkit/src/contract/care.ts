@@ -1,4 +1,5 @@
 /** What every store must do for an operator: proving, forgetting, joining and removing; and what it keeps of redacted messages. */
+import { POSITION_STEP } from "@lossless/core";
 import type { Store } from "@lossless/core/ports";
 import { compileRedaction, createVault, deriveMessage, prepareMessage } from "@lossless/core/testing";
 import { expect, test } from "vitest";
@@ -168,6 +169,25 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
       expect(await readTexts(store, conversationId)).toEqual(["one", "two", "three"]);
       expect(await readTexts(store, before.conversationId)).toEqual(["one", "two"]);
       await expect(store.transplant({ ...request, dryRun: false }, deriveMessage)).rejects.toThrow("cannot");
+    }));
+
+  test("copies a conversation in front of one that is still empty, and of everything it gets later", () =>
+    withStore(async (store) => {
+      const at = (line: number) =>
+        makeEvent(`e${line}`, say(`line ${line}`), { position: line * POSITION_STEP });
+      const { conversationId: from } = await store.append(batchOf([at(1), at(2)]));
+      const boundary = {
+        session,
+        eventId: "reset",
+        reason: "reset",
+        retainDepth: 2,
+        at: clock.now(),
+      } as const;
+      const { conversationId: to } = await store.recordBoundary({ ...boundary, position: 3 * POSITION_STEP });
+      await store.transplant({ from, to, dryRun: false, now: clock.now() }, deriveMessage);
+      await store.append(batchOf([at(4), at(5)]));
+      expect(await readTexts(store, to)).toEqual(["line 1", "line 2", "line 4", "line 5"]);
+      expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
     }));
 
   test("lists what imports stored, and removes a conversation with everything in it, if it is as it was seen", () =>
