@@ -13,6 +13,7 @@ import type { TransplantResult, TransplantRequest } from "../store/repair.ts";
 import type { Derive } from "../store/rows.ts";
 import { Changes } from "./changes.ts";
 import type { IndexWork } from "./changes.ts";
+import { nameTransplant } from "./copied.ts";
 import { hideSummary } from "./cover.ts";
 import { Head } from "./head.ts";
 import { EVENT_KIND } from "./identity.ts";
@@ -62,7 +63,7 @@ function* look({ from, to }: TransplantRequest): Asking<Job> {
   if (from === to) throw refuse("they are the same");
   const { owner, session_id: targetSessionId } = target;
   if (source.owner !== owner) throw refuse("they belong to different owners");
-  const sessionId = `transplant:${from}:${to}`;
+  const sessionId = nameTransplant(from, to);
   const [done, messages, summaries] = yield* together(
     read.sessions(owner, [sessionId]),
     read.count("messages", { conversation_id: from, forgotten_at: null }),

@@ -171,6 +171,40 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
       await expect(store.transplant({ ...request, dryRun: false }, deriveMessage)).rejects.toThrow("cannot");
     }));
 
+  test("forgets the copies of a message with it, and not the message with a copy", () =>
+    withStore(async (store) => {
+      const start = (id: string, key: string) => ({ ...session, id, key });
+      const told = async (name: string) =>
+        await store.append(
+          batchOf([makeEvent(name, say(name))], { session: start(name, `agent:main:${name}`) }),
+        );
+      const first = await store.append(
+        batchOf([makeEvent("a", say("heron")), makeEvent("b", say("stork")), makeEvent("a", say("a heron"))]),
+      );
+      const [second, third, fourth] = [await told("two"), await told("three"), await told("four")];
+      const copy = (from: number, to: number) =>
+        store.transplant({ from, to, dryRun: false, now: clock.now() }, deriveMessage);
+      await copy(first.conversationId, second.conversationId);
+      await copy(second.conversationId, third.conversationId);
+      await copy(first.conversationId, fourth.conversationId);
+      const request = { alsoSummaryIds: [], replacements: [], reason: "asked", now: clock.now() };
+      const [copied] = await allMessages(store, second.conversationId);
+      await store.forget({ ...request, messageIds: [copied?.messageId ?? 0] });
+      const read = async () =>
+        await Promise.all(
+          [first, second, third, fourth].map(async (one) => await readTexts(store, one.conversationId)),
+        );
+      expect(await read()).toEqual([
+        ["heron", "a heron", "stork"],
+        ["stork", "two"],
+        ["stork", "two", "three"],
+        ["heron", "a heron", "stork", "four"],
+      ]);
+      await store.forget({ ...request, messageIds: first.results.map(({ messageId }) => messageId) });
+      expect(await read()).toEqual([[], ["two"], ["two", "three"], ["four"]]);
+      expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+    }));
+
   test("copies a conversation in front of one that is still empty, and of everything it gets later", () =>
     withStore(async (store) => {
       const at = (line: number) =>
@@ -263,8 +297,9 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
     }));
 }
 
+/** Without those that are forgotten. */
 async function readTexts(store: Store, conversationId: number): Promise<string[]> {
-  const rows = await allMessages(store, conversationId);
+  const rows = (await allMessages(store, conversationId)).filter(({ forgottenAt }) => forgottenAt === null);
   const bodies = await Promise.all(rows.map(({ messageId }) => store.readMessage(messageId)));
   return bodies.map((body) => JSON.parse(Buffer.from(body?.bytes ?? []).toString()).content as string);
 }

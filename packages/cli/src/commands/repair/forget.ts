@@ -59,14 +59,15 @@ export function defineForget(program: Command): void {
   command.addHelpText(
     "after",
     `
-Several conditions narrow the choice. What goes: the text of the messages with all their versions, its terms in the
-index, large files that no other message uses, turns waiting in the spool, notes of hooks and bundles prepared for the
-session, and every summary that rests on them. Those in a context are regenerated without the messages, under new ids;
-nothing is sent to a model. Title, name, tags and branch of the conversation go, too; its project, agent and model go
-when nothing of it is left to show. What stays: that there was a message, when, in which session, and a hash that says
-nothing, so that lcm verify still proves the rest. A forgotten message is never stored again. The file is rewritten so that no freed page keeps the text. Copies
-made before still hold it: the receipt names backups, exports and what was set aside, wherever they are. The host's
-own transcript is the host's: nothing is removed there, and the receipt names it.
+Several conditions narrow the choice. What goes: the text of the messages with all their versions and of the copies that
+lcm transplant made of them, its terms in the index, large files that no other message uses, turns waiting in the spool,
+notes of hooks and bundles prepared for the session, and every summary that rests on them. Those in a context are
+regenerated without the messages, under new ids; nothing is sent to a model. Title, name, tags and branch of the
+conversation go, too; its project, agent and model go when nothing of it is left to show. What stays: that there was a
+message, when, in which session, and a hash that says nothing, so that lcm verify still proves the rest. A forgotten
+message is never stored again. The file is rewritten so that no freed page keeps the text. Copies made before still hold
+it: the receipt names backups, exports and what was set aside, wherever they are. The host's own transcript is the
+host's: nothing is removed there, and the receipt names it.
 
 On a server, the rows and index terms are removed in one transaction and the tables are vacuumed, which only their owner
 may. Its free pages, write-ahead log, replicas and backups can hold the text for longer: docs/postgres.md says for how
