@@ -183,6 +183,10 @@ async function printPreview(
   });
 }
 
+/** The archive cannot refuse what it never had an id of. */
+const COMES_BACK =
+  "the host's transcript has them, and its next turn stores them from there: forget them again then";
+
 function renderPreview(preview: ForgetPreview, databasePath: string): string {
   const { messageIds, conversationIds, arrivalBytes, files, summaries, spoolFiles } = preview;
   if (messageIds.length + spoolFiles.length === 0) return "Nothing matches; nothing would be forgotten.";
@@ -198,7 +202,9 @@ function renderPreview(preview: ForgetPreview, databasePath: string): string {
     ],
     [
       "Waiting turns",
-      spoolFiles.length === 0 ? "none" : `${formatCount(spoolFiles.length)} that were never stored`,
+      spoolFiles.length === 0
+        ? "none"
+        : `${formatCount(spoolFiles.length)} that were never stored; ${COMES_BACK}`,
     ],
     ["Of hooks", countOf(preview.captureFiles.length, "note or bundle", "notes and bundles")],
     ...preview.transcripts.map((path): [string, string] => [
@@ -242,6 +248,13 @@ function renderResult({ receipt, receiptPath }: ForgetResult): string {
       : [
           "    removed, too, what killed imports had left:",
           ...receipt.intakeFiles.map((path) => `      ${path}`),
+        ]),
+    ...(receipt.spoolFiles.length === 0
+      ? []
+      : [
+          style.warning(
+            `    ${countOf(receipt.spoolFiles.length, "waiting turn")} removed, never stored: ${COMES_BACK}`,
+          ),
         ]),
     ...(receipt.isWiped ? [] : [style.warning(`    ${explainUnwiped(receipt)}`)]),
     ...(receipt.serverKeeps === undefined
