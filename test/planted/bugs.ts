@@ -472,12 +472,39 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "an import that fails takes a large file with it that was there before",
-    file: "packages/sqlite/src/intake.ts",
-    find: "if (!connection.get(HAS_BLOB, name)) this.#blobs.remove(name);",
-    replace: "this.#blobs.remove(name);",
+    file: "packages/sqlite/src/unnamed-blobs.ts",
+    find: "!connection.get(HAS_BLOB, name) && blobs.remove(name)",
+    replace: "blobs.remove(name)",
     test: [
       CONTRACT,
       "keeps a large payload that was stored before an intake which brings it again, and fails",
+    ],
+  },
+  {
+    name: "forgetting leaves the copies that a transplant made",
+    file: "packages/core/src/archive/forget.ts",
+    find: "copies.length === 0 ? named",
+    replace: "copies.length >= 0 ? named",
+    test: [CONTRACT, "forgets the copies of a message with it, and not the message with a copy"],
+  },
+  {
+    name: "a reset counts from the start of the conversation, not of the session",
+    file: "packages/core/src/archive/records.ts",
+    find: "position - placement.readBase()",
+    replace: "position",
+    test: [
+      CONTRACT,
+      "goes on in the next conversation after a reset without a position, whatever came before in the key",
+    ],
+  },
+  {
+    name: "a row that is stored before the cursor passes it is shown twice",
+    file: "packages/openclaw/src/assemble/attempt.ts",
+    find: " && !stored.has(row.entryId)",
+    replace: "",
+    test: [
+      "packages/openclaw/test/assemble.test.ts",
+      "shows each row once that is stored while the cursor is still before it",
     ],
   },
   {

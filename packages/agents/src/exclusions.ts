@@ -8,6 +8,8 @@ import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, matchesGlob, relative } from "node:path";
 import { findProject } from "@lossless/interchange";
 import type { ExcludeSession } from "@lossless/interchange";
+import { NO_MEMORY } from "./ignored-folders.ts";
+import type { IgnoredFolders } from "./ignored-folders.ts";
 
 const IGNORE_FILE = ".lcmignore";
 /** A host names the folder with the first prompt; a file that has not changed for this long and names none never will. */
@@ -16,7 +18,11 @@ export const RESTED_MS = 10_000;
 export const WAITING = "waits until its folder is known";
 
 /** Patterns are globs for folders (including subfolders), transcript files, or session ids. */
-export function makeExclusion(patterns: readonly string[], now: () => number = Date.now): ExcludeSession {
+export function makeExclusion(
+  patterns: readonly string[],
+  now: () => number = Date.now,
+  ignored: IgnoredFolders = NO_MEMORY,
+): ExcludeSession {
   const globs = patterns.map((pattern) => pattern.replace(/^~(?=\/|$)/u, homedir()));
   return ({ path, sessionId, folder }) => {
     const locations = [path, ...(typeof folder === "string" ? [folder] : [])].flatMap(withTarget);
@@ -25,7 +31,11 @@ export function makeExclusion(patterns: readonly string[], now: () => number = D
     if (named !== undefined) return `excluded by the setting captureExclude (${named})`;
     if (folder === undefined) return isResting(path, now()) ? null : WAITING;
     if (folder === null) return null;
-    const file = findIgnoring(followLinks(folder));
+    const project = followLinks(folder);
+    const file = findIgnoring(project);
+    const before = file === null && !existsSync(project) ? ignored.find(project) : null;
+    if (before !== null) return `excluded by ${before}, which was removed with its folder`;
+    ignored.note(project, file);
     return file === null ? null : `excluded by ${file}`;
   };
 }

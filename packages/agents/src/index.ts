@@ -1,5 +1,6 @@
 /** Capture from other agents: follows their session files and reports its state. */
 export { makeExclusion } from "./exclusions.ts";
+export { openIgnoredFolders } from "./ignored-folders.ts";
 export { listLocations, readLocationVariables } from "./locations.ts";
 export { installService, uninstallService } from "./service.ts";
 export type { ServiceResult } from "./service.ts";

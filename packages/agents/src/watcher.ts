@@ -7,7 +7,7 @@
  * anything written meanwhile is read again.
  */
 import { existsSync, readdirSync, statSync, watch } from "node:fs";
-import type { FSWatcher } from "node:fs";
+import type { FSWatcher, Stats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { EngineError, makeImportId, must } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
@@ -267,7 +267,7 @@ export class Watcher {
   #hear(location: AgentLocation, folder: string, name: string | null): void {
     if (this.#isClosed) return;
     const path = name === null ? folder : join(folder, name);
-    const stats = statSync(path, { throwIfNoEntry: false });
+    const stats = examine(path);
     if (!existsSync(folder)) this.#unwatch(folder);
     if (stats?.isDirectory() === true) this.#scanFolder(location, path);
     else if (stats?.isFile() === true && name !== null && location.isTranscript(name))
@@ -440,13 +440,23 @@ const NOWHERE: LookedAt = { conversationId: null, isLeftOut: false };
 
 /** Text that distinguishes states of a file; a database changes in the log beside it. */
 function describeFile(path: string): { readonly text: string; readonly changedAt: number } | null {
-  const own = statSync(path, { throwIfNoEntry: false });
+  const own = examine(path);
   if (own === undefined) return null;
-  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  const log = examine(`${path}-wal`);
   // Ignore an empty log: reading a database may create one.
   const stats = log === undefined || log.size === 0 ? [own] : [own, log];
   const text = stats.map(({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`).join(", ");
   return { text, changedAt: Math.max(...stats.map(({ mtimeMs }) => mtimeMs)) };
+}
+
+/** Undefined for what is gone or cannot be examined, such as a link to itself: the next change or scan looks again. */
+function examine(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+    return undefined;
+  }
 }
 
 /** Empty for a folder that is gone or not readable. */

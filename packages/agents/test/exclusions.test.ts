@@ -1,11 +1,11 @@
 /** What must not be stored, by folder: hidden folders, links, worktrees and odd names are no way around it. */
-import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { importTranscript } from "@lossless/interchange";
 import type { ImportTarget } from "@lossless/interchange";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { makeExclusion } from "../src/index.ts";
+import { makeExclusion, openIgnoredFolders } from "../src/index.ts";
 
 function makeRoom(): string {
   const folder = makeTemporaryFolder();
@@ -58,6 +58,25 @@ test("a file that names no folder waits while it is written, and not for ever wh
 });
 
 describe(".lcmignore", () => {
+  test("still applies when its project was deleted, and no longer when the project is there without it", () => {
+    const room = makeRoom();
+    const project = join(room, "app");
+    write(join(project, ".lcmignore"));
+    const why = (): string | null =>
+      makeExclusion(
+        [],
+        Date.now,
+        openIgnoredFolders(join(room, "lcm.db")),
+      )({ path: "/sessions/s.jsonl", sessionId: "s", folder: project });
+    expect(why()).toBe(`excluded by ${join(project, ".lcmignore")}`);
+    rmSync(project, { recursive: true });
+    expect(why()).toBe(`excluded by ${join(project, ".lcmignore")}, which was removed with its folder`);
+    mkdirSync(project);
+    expect(why()).toBe(null);
+    rmSync(project, { recursive: true });
+    expect(why()).toBe(null);
+  });
+
   test("of a repository counts for its worktrees, and for patterns as people write them", () => {
     const room = makeRoom();
     mkdirSync(join(room, "app/.git/worktrees/tree"), { recursive: true });

@@ -10,6 +10,7 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -90,6 +91,22 @@ const waitForLines = (engine: Engine, session: string, lines: readonly string[])
   vi.waitFor(async () => expect(await readSession(engine, session)).toEqual(lines), PATIENCE);
 
 describe("a watcher", () => {
+  test("goes on beside a file that cannot be examined", async () => {
+    const home = makeHome();
+    const path = sessionFile(home, "s1");
+    write(path, row("s1", 0, "/srv/app"));
+    const { engine, watcher } = await startWatching(home);
+    await waitForLines(engine, "s1", [row("s1", 0, "/srv/app")]);
+    for (const name of ["a", "loop.jsonl"]) symlinkSync(name, join(dirname(path), name));
+    appendFileSync(path, row("s1", 1, "/srv/app"));
+    await waitForLines(
+      engine,
+      "s1",
+      [0, 1].map((n) => row("s1", n, "/srv/app")),
+    );
+    expect(watcher.state().agents[0]).toMatchObject({ problem: null });
+  });
+
   test("stores what is there, what is added, and sessions in new folders, for its owner", async () => {
     const home = makeHome();
     const path = sessionFile(home, "s1");

@@ -6,7 +6,15 @@ import { homedir } from "node:os";
 import { EngineError } from "@lossless/core";
 import type { Engine, Settings } from "@lossless/core";
 import { countOf } from "@lossless/core/doors";
-import { CaptureHooks, hasNotes, listLocations, makeExclusion, watchAlone, Watcher } from "@lossless/agents";
+import {
+  CaptureHooks,
+  hasNotes,
+  listLocations,
+  makeExclusion,
+  openIgnoredFolders,
+  watchAlone,
+  Watcher,
+} from "@lossless/agents";
 
 type CaptureSettings = Pick<Settings, "databasePath" | "captureOwner" | "captureExclude">;
 
@@ -50,7 +58,7 @@ async function readOnce(settings: CaptureSettings, engine: Engine): Promise<numb
     engine,
     locations: listLocations(process.env, homedir()),
     owner,
-    exclude: makeExclusion(settings.captureExclude),
+    exclude: makeExclusion(settings.captureExclude, Date.now, openIgnoredFolders(database)),
     hooks: new CaptureHooks({ database, engine, owner }),
     onEvent: (event) => {
       if (event.kind === "stored") stored += event.report.imported + event.report.revisions;

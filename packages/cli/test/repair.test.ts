@@ -1,5 +1,13 @@
 /** Commands of care, run as a person runs them: each says what it would do before it does it. */
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { writeOlderArchive } from "@lossless/testkit/older-archive.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -213,6 +221,13 @@ describe("forget", () => {
     const { data } = await json("forget", "--message", "msg_5");
     expect(data).toMatchObject({ applied: false, messages: ["msg_5"] });
     expect(await text("forget", "--pattern", "no message holds this")).toContain("Nothing matches");
+    mkdirSync(join(folder.path, "lcm-spool"));
+    writeFileSync(join(folder.path, "lcm-spool", "a.json"), '{"turn":{"messages":["a waiting word"]}}');
+    expect(await text("forget", "--pattern", "a waiting word")).toContain("1 that were never stored");
+    expect(await text("forget", "--pattern", "a waiting word", "--apply")).toMatch(
+      /1 waiting turn removed, never stored: .* forget them again then/,
+    );
+    expect(readdirSync(join(folder.path, "lcm-spool"))).toEqual([]);
     expect(await text("forget", "--message", "msg_5,msg_6")).toContain("Nothing was done");
     const done = await json("forget", "--message", "msg_5", "--reason", "a test", "--apply");
     const receipt = done.data["receipt"] as Record<string, unknown>;

@@ -1,6 +1,6 @@
 /** A session file is shortened only when all of it can be read back from the archive, and never half. */
 import { spawnSync } from "node:child_process";
-import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
@@ -161,6 +161,8 @@ test("refuses with the first line that is not archived, and changes nothing", as
 test("files that have grown too large are only told of, unless the settings ask for more", async () => {
   using folder = makeTemporaryFolder();
   const { engine, path } = await prepare(folder);
+  const loop = folder.file("loop.jsonl");
+  symlinkSync(loop, loop);
   const lines: string[] = [];
   const sweep = (startup: string): Promise<unknown> => {
     const config = {
@@ -172,7 +174,7 @@ test("files that have grown too large are only told of, unless the settings ask 
     const places = { databasePath: folder.file("lcm.db"), filesDir: folder.file("lcm-files") };
     return sweepSessionFiles({
       engine,
-      files: [path],
+      files: [loop, path],
       phase: "startup",
       settings,
       ...places,
@@ -181,10 +183,11 @@ test("files that have grown too large are only told of, unless the settings ask 
   };
   await sweep("warn");
   expect(readFileSync(path, "utf8")).toBe(text);
-  expect(lines[0]).toMatch(/^\[lcm\] auto-rotate: phase=startup .*action=warn/);
-  expect(lines[1]).toMatch(/action=summary scanned=1 eligible=1 rotated=0 warned=1/);
+  expect(lines[0]).toMatch(/loop.jsonl error="ELOOP.*action=warn/);
+  expect(lines[1]).toMatch(/^\[lcm\] auto-rotate: phase=startup .*action=warn/);
+  expect(lines[2]).toMatch(/action=summary scanned=2 eligible=1 rotated=0 warned=2/);
   await sweep("rotate");
-  expect(lines[2]).toMatch(/action=rotate sessionId=s-1 .*bytesRemoved=\d+/);
+  expect(lines[4]).toMatch(/action=rotate sessionId=s-1 .*bytesRemoved=\d+/);
   expect(readFileSync(path, "utf8").length).toBeLessThan(text.length);
   expect(existsSync(path)).toBe(true);
   await engine.close();

@@ -12,6 +12,7 @@ import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { describeProblem } from "./problem.ts";
 
 const PATH = "/mcp";
 /** The hint for a port that is in use. */
@@ -36,7 +37,7 @@ export interface HttpServer {
 export async function startHttp(factory: McpServerFactory, options: HttpOptions): Promise<HttpServer> {
   const handler = createMcpHandler(factory, {
     maxRequestBodySize: MAX_BODY_BYTES,
-    onerror: (error) => options.onProblem(error.message),
+    onerror: (error) => options.onProblem(describeProblem(error)),
   });
   const answer = toNodeHandler(handler);
   const mayPass = makeGate(options.token);

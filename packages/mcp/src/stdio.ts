@@ -6,6 +6,7 @@ import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/s
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { Transform } from "node:stream";
 import type { Readable, Writable } from "node:stream";
+import { describeProblem } from "./problem.ts";
 
 /** Far above any request of ours: the longest part of one is a search pattern. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024;
@@ -31,7 +32,7 @@ export function runStdio(
     const transport = new StdioServerTransport(input.pipe(lines), output, {
       maxBufferSize: 2 * MAX_LINE_BYTES,
     });
-    const handle = serveStdio(factory, { transport, onerror: (error) => onProblem(error.message) });
+    const handle = serveStdio(factory, { transport, onerror: (error) => onProblem(describeProblem(error)) });
     lines.once("close", () => void handle.close().finally(resolve));
   });
 }

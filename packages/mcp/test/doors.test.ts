@@ -81,6 +81,8 @@ test("on stdin, no line ends the server", async () => {
   const call = { name: "lcm_status", arguments: {} };
   expect(await ask({ jsonrpc: "2.0", id: 2, method: "tools/call", params: call })).toMatchObject({ id: 2 });
   expect(problems.some((problem) => problem.includes("was dropped"))).toBe(true);
+  expect(problems).toContain("input that is not a JSON-RPC message was ignored");
+  expect(problems.filter((problem) => problem.includes("\n"))).toEqual([]);
   input.end();
   await ended;
 });

@@ -157,11 +157,36 @@ describe("the first call of an attempt", () => {
     expect(textOf(messages)).not.toContain("runs now");
   });
 
+  test("shows each row once that is stored while the cursor is still before it", async () => {
+    await playTurn("stored");
+    // Outside a turn rows are stored, and the cursor stays.
+    const user = { role: "user", content: "outside a turn" };
+    transcript.say("user", user.content);
+    await newEngine().ingestBatch({ ...session, messages: [user] });
+    // A turn that was stored as handed over: its rows in the middle have no ids of the transcript yet.
+    const first = transcript.say("user", "use the tool");
+    const call = { type: "toolCall", id: "call_1", name: "clock", arguments: {} };
+    transcript.say("assistant", [call], written);
+    transcript.say("toolResult", [{ type: "text", text: "noon" }], { toolCallId: "call_1" });
+    const last = transcript.say("assistant", [{ type: "text", text: "it is twelve" }], written);
+    transcript.broken = true;
+    await newEngine().commitTurn(transcript.turn(first, last));
+    transcript.broken = false;
+    transcript.say("user", "not stored");
+    const shown = textOf((await newEngine().assemble(ask(10_000))).messages);
+    for (const text of ["outside a turn", "use the tool", "call_1", "noon", "it is twelve", "not stored"])
+      expect([text, shown.split(text).length - 1]).toEqual([text, 1]);
+  });
+
   test("shows nothing from before a reset that is not stored yet", async () => {
     await playTurn("before");
     transcript.reset("reset");
     transcript.say("user", "after");
     expect(textOf((await newEngine().assemble(ask(10_000))).messages)).toBe('["after"]');
+    // The same once the reset and what follows it are stored, and only the cursor is behind.
+    await newEngine().ingestBatch({ ...session, messages: [{ role: "user", content: "after" }] });
+    transcript.say("user", "later");
+    expect(textOf((await newEngine().assemble(ask(10_000))).messages)).toBe('["after","later"]');
   });
 
   test("passes runtime context on", async () => {

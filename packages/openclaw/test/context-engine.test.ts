@@ -137,10 +137,17 @@ describe("commitTurn", () => {
     await playTurn("hello");
     for (const [text, isQuiet] of [
       ["HEARTBEAT_OK", true],
+      ["All is well. **HEARTBEAT_OK**", true],
       ["the build is red", false],
+      ["the build is red, so HEARTBEAT_OK would be wrong", false],
+      [`HEARTBEAT_OK, and a report: ${"the build is red. ".repeat(30)}`, false],
     ] as const) {
       const first = transcript.say("user", "anything to do?");
-      const last = transcript.say("assistant", [{ type: "text", text }]);
+      const thinking = "nothing to do means HEARTBEAT_OK";
+      const last = transcript.say("assistant", [
+        { type: "thinking", thinking },
+        { type: "text", text },
+      ]);
       await newEngine().commitTurn({ ...transcript.turn(first, last), isHeartbeat: true });
       const hidden = (await readStored()).slice(-2).map((row) => row.hidden);
       expect(hidden).toEqual(isQuiet ? [["heartbeat"], ["heartbeat"]] : [[], []]);

@@ -14,6 +14,8 @@ export interface Files {
   readCut(sql: Sql, messageIds: readonly number[]): Promise<(name: string) => Uint8Array | null>;
   /** Removes a payload that no row names any more, with the transaction or after its commit. */
   remove(sql: WriteSql, name: string): void;
+  /** Removes it now, while the caller holds the lock of its conversation; false when there was none. */
+  discard(sql: WriteSql, name: string): Promise<boolean>;
   list(sql: Sql): Promise<string[]>;
 }
 
@@ -53,6 +55,10 @@ export const databaseFiles: Files = {
     sql.post(statement("DELETE FROM blobs WHERE name = $1", name));
   },
 
+  async discard(sql, name) {
+    return (await sql.all("DELETE FROM blobs WHERE name = $1 RETURNING piece", name)).length > 0;
+  },
+
   async list(sql) {
     const rows = await sql.all<{ name: string }>("SELECT DISTINCT name FROM blobs ORDER BY name");
     return rows.map(({ name }) => name);
@@ -72,6 +78,7 @@ export function folderFiles(root: string): Files {
     read: async (_sql, name) => folder.read(name),
     readCut: async () => (name) => folder.read(name),
     remove: (sql, name) => sql.afterCommit(() => folder.remove(name)),
+    discard: async (_sql, name) => folder.remove(name),
     list: async () => folder.list(),
   };
 }

@@ -68,6 +68,7 @@ import { countMessages, measureStorage } from "./measure.ts";
 import { readPlan, writeAlone, writePlan } from "./plans.ts";
 import { reindex } from "./reindex.ts";
 import { removeConversations } from "./remove-conversations.ts";
+import { removeUnnamed } from "./unnamed-blobs.ts";
 import * as read from "./read.ts";
 import { listRecallParts } from "./recall-parts.ts";
 import { readRedacted } from "./redactions.ts";
@@ -135,6 +136,7 @@ export const VERBS = {
       : writePlan(context, () => planTransplant(request, derive)),
   readTies: reads(planReadTies),
   removeConversations,
+  removeUnnamed,
   planForget: readForgetPlan,
   forget,
   isForgettingOpen,

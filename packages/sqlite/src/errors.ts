@@ -1,4 +1,6 @@
 /** Translates failures of SQLite or the system: what happened, and what to do next. */
+import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import { EngineError } from "@lossless/core/adapter";
 import type { ErrorCode, NextStep } from "@lossless/core/adapter";
 
@@ -107,10 +109,11 @@ const RESULT_REASONS: Readonly<Record<number, Reason>> = {
 /** Our statements match our schema: what they do not find was removed. */
 const MISSING = /no such (?:table|column|index)|has no column/;
 
-function findReason(error: SqliteError): Reason {
+function findReason(error: SqliteError, path: string): Reason {
   const result = primaryCode(error);
   const known = RESULT_REASONS[result];
   if (known) return known;
+  if (result === RESULT.disk && isDiskFull(path)) return FULL;
   const { message, errstr = message } = error;
   if (result === RESULT.error && MISSING.test(message)) return damaged(`its schema is damaged (${message})`);
   return result === RESULT.disk
@@ -122,11 +125,21 @@ function findReason(error: SqliteError): Reason {
     : { code: "internal", why: `${message} (${errstr})` };
 }
 
+/** On a full disk even reading fails, with a mere I/O error: SQLite cannot create the index of the log beside the database. */
+function isDiskFull(path: string): boolean {
+  try {
+    return statfsSync(dirname(path)).bavail === 0;
+  } catch {
+    // Then the disk has another problem.
+    return false;
+  }
+}
+
 /** Translates an error of SQLite or the system. Anything else passes through unchanged. */
 export function translate(error: unknown, verb: string, path: string): unknown {
   if (error instanceof EngineError || !(error instanceof Error)) return error;
   const { code = "" } = error as NodeJS.ErrnoException;
-  const reason = code === "ERR_SQLITE_ERROR" ? findReason(error) : SYSTEM_REASONS[code];
+  const reason = code === "ERR_SQLITE_ERROR" ? findReason(error, path) : SYSTEM_REASONS[code];
   if (!reason) return error;
   const { code: ours, why, hint, step } = reason;
   return new EngineError(ours, `cannot ${verb} the database ${path}: ${why}`, { hint, step, cause: error });

@@ -11,12 +11,17 @@ import type { StoreContext } from "./store-context.ts";
 import { readPlan, writePlan } from "./plans.ts";
 import { dropUnfinished } from "./reindex.ts";
 import { watchSealed } from "./seals.ts";
+import { removeUnnamed } from "./unnamed-blobs.ts";
 
 const OPEN = "forgetting_open";
 const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = ?";
 const SET_OPEN =
   "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
 const CLOSE = "DELETE FROM meta WHERE key = ?";
+/** Large files that were forgotten and are not removed yet, by name. */
+const FILE = "forgotten_file ";
+const ADD_FILE = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING";
+const LIST_FILES = "SELECT key FROM meta WHERE key >= ? AND key < ?";
 
 export const readForgetPlan = (
   context: StoreContext,
@@ -32,15 +37,26 @@ export function forget(context: StoreContext, request: ForgetRequest): ForgetRes
     const planned = writePlan(context, () => planForget(request));
     if (planned.kind === "stale") return planned;
     connection.run(SET_OPEN, OPEN, request.now);
+    for (const { blob } of planned.plan.files) connection.run(ADD_FILE, `${FILE}${blob}`, request.now);
     context.index.compress();
     // A rebuild, here or in another process, may already have the terms.
     dropUnfinished(context);
     return planned;
   });
   if (outcome.kind === "stale") return outcome;
-  for (const { blob } of outcome.plan.files) context.files.remove(blob);
+  removeForgotten(context);
   const intakeFiles = sweepIntakes(connection, Date.now(), MADE_MS);
   return intakeFiles.length === 0 ? outcome : { ...outcome, intakeFiles };
+}
+
+/** After the commit, so that a failure loses nothing; a kill before this leaves the names, and {@link wipeFreed} finishes. */
+function removeForgotten({ connection, files }: StoreContext): void {
+  connection.write(() => {
+    const keys = connection.all<{ key: string }>(LIST_FILES, FILE, `${FILE}~`).map(({ key }) => key);
+    const names = keys.map((key) => key.slice(FILE.length));
+    removeUnnamed(connection, files, names);
+    for (const key of keys) connection.run(CLOSE, key);
+  });
 }
 
 export function isForgettingOpen({ connection }: StoreContext): boolean {
@@ -53,6 +69,7 @@ export function isForgettingOpen({ connection }: StoreContext): boolean {
  */
 export function wipeFreed(context: StoreContext): boolean {
   const { connection } = context;
+  removeForgotten(context);
   dropUnfinished(context);
   connection.forgetStatements();
   // On disk, because the copy is as large as the database; it contains only what is kept.

@@ -15,6 +15,7 @@ import type { Blobs, Intake } from "@lossless/core/ports";
 import { isConstraint } from "./errors.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
+import { removeUnnamed } from "./unnamed-blobs.ts";
 import type { SummaryDocument } from "./full-text-index.ts";
 import { listSessions } from "./intake-copies.ts";
 import type { IntakeCopies } from "./intake-copies.ts";
@@ -82,7 +83,6 @@ export function findCopies(into: Intake, copies: IntakeCopies): Intake {
 const NEW_SUMMARIES = `
   SELECT summary_id AS summaryId, conversation_id AS conversationId, content FROM intake.summaries
   WHERE summary_id NOT IN (SELECT summary_id FROM intake.before_summaries) ORDER BY summary_id`;
-const HAS_BLOB = "SELECT 1 FROM large_files WHERE storage_path = ?";
 
 /**
  * Transfers the file's rows into the archive; false, without any change, if another process changed the same rows meanwhile, or removed a large
@@ -145,9 +145,7 @@ export class IntakeBlobs implements Blobs {
   /** Removes those that no row of the archive names, while nobody can add one. If others write all the time, the doctor finds them. */
   takeBack(connection: Connection): void {
     if (this.#put.size === 0) return;
-    connection.tryWrite(() => {
-      for (const name of this.#put) if (!connection.get(HAS_BLOB, name)) this.#blobs.remove(name);
-    });
+    connection.tryWrite(() => removeUnnamed(connection, this.#blobs, this.#put));
   }
 }
 

@@ -174,6 +174,7 @@ import * as remake from "./remake.ts";
 import { removeConversations } from "./remove-conversations.ts";
 import { keepSeals } from "./seals.ts";
 import * as transfer from "./transfer.ts";
+import { removeUnnamed } from "./unnamed-blobs.ts";
 import * as vectors from "./vectors.ts";
 import { verify, verifyConversations } from "./verify.ts";
 
@@ -664,6 +665,11 @@ export class SqliteStore implements Store {
 
   async listBlobs(): Promise<string[]> {
     return this.#read(planListBlobs);
+  }
+
+  async removeUnnamed(paths: readonly string[]): Promise<string[]> {
+    const { connection, files } = this.#context;
+    return this.#do("write", () => connection.write(() => removeUnnamed(connection, files, paths)));
   }
 
   /** Uses a separate connection: what this one writes meanwhile is not visible. */

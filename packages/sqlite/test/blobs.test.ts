@@ -1,6 +1,7 @@
 /** Large payloads are behind a port: the store puts, reads and removes them by name, wherever they are kept. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { createLocalEngine, deriveMessage } from "@lossless/core/testing";
 import { resolveSettings } from "@lossless/core";
 import { BlobFolder } from "@lossless/core/adapter";
@@ -52,6 +53,58 @@ test("an archive that keeps its payloads elsewhere has no folder, proves, and fo
   await engine.close();
   expect(existsSync(filesDir)).toBe(false);
 });
+
+test("a forgotten payload is removed while nobody can store the same, and at the next try if that fails", async () => {
+  using folder = makeTemporaryFolder();
+  const [path, filesDir] = [folder.file("lcm.db"), folder.file("lcm-files")];
+  const blobs = new BlobFolder(filesDir);
+  let isBroken = true;
+  const locks: boolean[] = [];
+  const remove = (name: string): boolean => {
+    locks.push(!canWrite(path));
+    if (isBroken) throw new Error("the folder is read-only");
+    return blobs.remove(name);
+  };
+  const engine = createLocalEngine({
+    store: new SqliteStore({
+      path,
+      filesDir,
+      blobs: {
+        put: (name, content) => blobs.put(name, content),
+        read: (name) => blobs.read(name),
+        list: () => blobs.list(),
+        remove,
+      },
+      create: true,
+      derive: deriveMessage,
+    }),
+    settings: resolveSettings({ env: {}, config: { databasePath: path } }).settings,
+  });
+  const message = { role: "user", content: "a line of a log\n".repeat(30_000) };
+  const { results } = await engine.ingest({ session: SESSION, messages: [{ message }] });
+  const forgetting = engine.forget({ messageIds: [results[0]?.messageId ?? 0], reason: "a test" });
+  await expect(forgetting).rejects.toThrow("read-only");
+  expect(blobs.list()).toHaveLength(1);
+  expect(await engine.isForgettingOpen()).toBe(true);
+  isBroken = false;
+  expect(await engine.finishForgetting()).toBe(true);
+  expect(blobs.list()).toEqual([]);
+  expect(locks).toEqual([true, true]);
+  expect((await engine.verify()).problems).toEqual([]);
+  await engine.close();
+});
+
+function canWrite(path: string): boolean {
+  const other = new DatabaseSync(path, { timeout: 0 });
+  try {
+    other.exec("BEGIN IMMEDIATE; ROLLBACK");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    other.close();
+  }
+}
 
 test.runIf(process.platform === "linux")(
   "a large file and its name are on the disk before the message that needs them is committed",

@@ -2,6 +2,7 @@
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";
 import { Connection } from "../src/connection.ts";
+import { translate } from "../src/errors.ts";
 
 function openTable(path: string): Connection {
   const connection = new Connection({ path, create: true, readOnly: false, busyLimitMs: 1_000 });
@@ -59,4 +60,13 @@ test("a commit waits for the disk", () => {
   const FULL = 2;
   expect(connection.get<{ synchronous: number }>("PRAGMA synchronous")?.synchronous).toBe(FULL);
   connection.close();
+});
+
+test.runIf(process.platform === "linux")("an I/O error on a disk without space says that it is full", () => {
+  using folder = makeTemporaryFolder();
+  const error = Object.assign(new Error("disk I/O error"), { code: "ERR_SQLITE_ERROR", errcode: 4874 });
+  // The file system of processes has no space at all.
+  expect(translate(error, "open", "/proc/lcm.db")).toMatchObject({ code: "database_full" });
+  expect(translate(error, "open", folder.file("lcm.db"))).toMatchObject({ code: "database_unreadable" });
+  expect(translate(error, "open", "/nowhere/lcm.db")).toMatchObject({ code: "database_unreadable" });
 });

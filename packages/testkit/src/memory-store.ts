@@ -178,6 +178,10 @@ export function openMemoryStore(derive: Derive, archive: MemoryArchive = new Mem
     listDebts: () => read(planListDebts),
     listImports: () => read(planListImports),
     listBlobs: () => read(planListBlobs),
+    async removeUnnamed(paths) {
+      const named = new Set(await read(planListBlobs));
+      return paths.filter((path) => !named.has(path) && archive.blobs.remove(path));
+    },
     listPublished: (request) => read(() => planListPublished(request)),
     listSealed: (request) => read(() => planListSealed(request)),
     planForget: (...request) => read(() => planForgetting(...request)),

@@ -231,6 +231,28 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
         expect(family.items).toHaveLength(2);
       }));
 
+    test("goes on in the next conversation after a reset without a position, whatever came before in the key", () =>
+      withStore(async (store) => {
+        const at = (n: number) => ({ position: n * POSITION_STEP });
+        const earlier = { ...session, id: "an earlier session" };
+        const old = [1, 2, 3].map((n) => makeEvent(`old-${n}`, say(`old ${n}`), at(n)));
+        await store.append(batchOf(old, { session: earlier }));
+        const first = await store.append(batchOf([makeEvent("m1", say("before"), at(1))]));
+        const boundary = {
+          session,
+          eventId: "end",
+          reason: "reset",
+          position: null,
+          retainDepth: 2,
+        } as const;
+        const made = await store.recordBoundary({ ...boundary, at: clock.now() });
+        await store.append(batchOf([makeEvent("m2", say("after"), at(2)), makeEvent("m3", say("after"))]));
+        const next = await allMessages(store, made.conversationId);
+        expect(next.map((row) => row.eventId)).toEqual(["m2", "m3"]);
+        expect(await allMessages(store, first.conversationId)).toHaveLength(4);
+        expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+      }));
+
     test("keeps the conversation at a soft boundary", () =>
       withStore(async (store) => {
         const first = await store.append(batchOf([makeEvent("m1", say("before"))]));

@@ -9,6 +9,7 @@ import { HIDDEN } from "../model/message.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
 import type { ForgetResult, ForgetPlan, ForgetRequest } from "../store/repair.ts";
 import { Changes } from "./changes.ts";
+import { findCopies } from "./copied.ts";
 import { dropVainDebts } from "./debts.ts";
 import { lockHeads } from "./heads.ts";
 import type { Heads } from "./heads.ts";
@@ -28,7 +29,9 @@ interface Selection {
 }
 
 function* select(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Asking<Selection> {
-  const versions = yield* read.forgettable(messageIds);
+  const named = yield* read.forgettable(messageIds);
+  const copies = yield* findCopies(named);
+  const versions = copies.length === 0 ? named : yield* read.forgettable([...messageIds, ...copies]);
   const ids = versions.map((version) => version.message_id);
   const [files, summaries] = yield* together(read.filesOnlyOf(ids), read.summariesAbove(ids, alsoSummaryIds));
   return { versions, files, summaries };

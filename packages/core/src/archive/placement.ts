@@ -91,7 +91,12 @@ export class Placement {
     return this.place(null).head;
   }
 
-  /** Closes the session's current conversation; with a position, what follows goes to a new one. */
+  /** How far the session's own positions are moved in its current conversation, which other sessions may have begun. */
+  readBase(): number {
+    return must(findPlacement(this.#rows, null), "a placement").base_position;
+  }
+
+  /** Closes the session's current conversation; with a position of the session, what follows goes to a new one. */
   archive(cause: string, startNextAt: number | null): Head {
     const current = this.readCurrent();
     current.archive(this.#heads.writer, cause, this.#now);

@@ -183,7 +183,7 @@ export function* planBoundary(request: BoundaryRequest): Plan<BoundaryResult> {
   });
   const body = { sessionId: session.id, eventId, reason, position, retainDepth, shownBefore };
   head.takeRecord(changes, "boundary", body, at);
-  const next = request.position ?? position;
+  const next = request.position ?? position - placement.readBase();
   const after = reason === "new" ? head : close(heads, placement, active, request, next);
   heads.save(at);
   return changes.done({ kind: "recorded", conversationId: after.conversationId });

@@ -8,10 +8,12 @@ import { hash } from "node:crypto";
 import { extname } from "node:path";
 import { EngineError, must } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
+import { POSITION_STEP } from "../model/message.ts";
 import type { TransplantResult, TransplantRequest } from "../store/repair.ts";
 import type { Derive } from "../store/rows.ts";
 import { Changes } from "./changes.ts";
 import type { IndexWork } from "./changes.ts";
+import { nameTransplant } from "./copied.ts";
 import { hideSummary } from "./cover.ts";
 import { Head } from "./head.ts";
 import { EVENT_KIND } from "./identity.ts";
@@ -61,7 +63,7 @@ function* look({ from, to }: TransplantRequest): Asking<Job> {
   if (from === to) throw refuse("they are the same");
   const { owner, session_id: targetSessionId } = target;
   if (source.owner !== owner) throw refuse("they belong to different owners");
-  const sessionId = `transplant:${from}:${to}`;
+  const sessionId = nameTransplant(from, to);
   const [done, messages, summaries] = yield* together(
     read.sessions(owner, [sessionId]),
     read.count("messages", { conversation_id: from, forgotten_at: null }),
@@ -109,11 +111,22 @@ function* findPositions(
   for (let page; (page = yield* pages.next()).length > 0;) for (const row of page) ids.push(row.message_id);
   const there = new Pages("messages", { columns: order, order, where: { conversation_id: to }, limit: 1 });
   const [first] = yield* there.next();
-  const end = first?.position ?? Number.MAX_SAFE_INTEGER;
+  const end = first?.position ?? (yield* findFirstPlace(to));
   const step = Math.min(2 ** 10, Math.floor(end / (ids.length + 1)));
   if (step < 1) throw refuse("there is no room before its first message");
   const start = Math.min(end, 2 ** 40) - step * ids.length;
   return new Map(ids.map((id, index) => [id, start + index * step]));
+}
+
+/** The first position that a conversation without messages can get one at: what its sessions store later must come after the copies. */
+function* findFirstPlace(conversationId: number): Asking<number> {
+  const columns = ["conversation_id", "start_position", "base_position"] as const;
+  const by = { column: "conversation_id", keys: [conversationId] } as const;
+  const places = yield* readRows("placements", columns, by);
+  return Math.min(
+    Number.MAX_SAFE_INTEGER,
+    ...places.map((place) => place.base_position + Math.max(place.start_position, POSITION_STEP)),
+  );
 }
 
 export function* planTransplant(request: TransplantRequest, derive: Derive): Plan<TransplantResult> {

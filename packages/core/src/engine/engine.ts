@@ -109,6 +109,10 @@ export const VERBS = {
   listFiles: reader(browse.listFiles),
   /** Where the contents of all large files are stored. */
   listBlobs: reader(({ store }) => store.listBlobs()),
+  /** Removes those of these large files that no message names; returns their paths. */
+  removeUnnamedBlobs: writer(({ store }, { paths }: { readonly paths: readonly string[] }) =>
+    store.removeUnnamed(paths),
+  ),
 
   /** What a model needs to continue after its host's own compaction: how to find everything, and what was asked, decided and left open. */
   prepareRestart: reader(prepareRestart),

@@ -5,6 +5,8 @@ export interface ArchiveAccess {
   readonly openEngine: OpenEngine;
   /** Fails when another process has the database open; otherwise moves everything written to it into the one file. */
   readonly claimAlone: (database: string) => Promise<void>;
+  /** Runs `work` while no other process holds the lock of this name; fails after `waitMs` if one does. */
+  readonly withFileLock: <T>(path: string, waitMs: number, work: () => Promise<T>) => Promise<T>;
   /** Writes a snapshot of a database as an archive file, and returns its counts. */
   readonly writeSnapshot: (request: SnapshotRequest) => Promise<SnapshotCounts>;
 }

@@ -29,7 +29,8 @@ import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
 import { BlobFolder } from "../store/blob-folder.ts";
 import { nameLocally } from "../settings/local-name.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
-import { findFreeName, formatStamp, PARTIAL } from "./copy-names.ts";
+import { formatStamp, newestChange, PARTIAL, reserveFreeName, reserveName } from "./copy-names.ts";
+import type { ReservedCopy } from "./copy-names.ts";
 import { copyServer, SNAPSHOT_ENDING } from "./server-backup.ts";
 import { listBroughtBack } from "./brought-back.ts";
 
@@ -78,14 +79,12 @@ export async function createBackup(options: BackupOptions, access: ArchiveAccess
       ...(await copyServer(options, { infix: BACKUP, isProven: true }, access)),
       removed: prune(),
     };
-  const target =
-    options.target ?? findFreeName(`${databasePath}${BACKUP}${formatStamp(options.now ?? Date.now())}`);
-  if (existsSync(target)) {
-    throw new EngineError("usage", `cannot write the backup ${target}: it already exists`, {
-      step: { kind: "choose_output" },
-    });
-  }
-  const counts = await writeCopy(options, target, (copy) =>
+  const now = options.now ?? Date.now();
+  const reserved = options.target
+    ? reserveName(options.target, Date.now())
+    : reserveFreeName(`${databasePath}${BACKUP}${formatStamp(now)}`);
+  const { target } = reserved;
+  const counts = await writeCopy(options, reserved, (copy) =>
     prove(access, copy, (done, total) => onProgress?.("verify", done, total)),
   );
   return { path: target, ...counts, bytes: folderBytes(target), removed: prune() };
@@ -102,9 +101,9 @@ export async function createRawCopy(
   if (isServerAddress(options.databasePath))
     return (await copyServer(options, { infix: RAW_COPY, isProven: false }, access)).path;
   const stamp = formatStamp(options.now ?? Date.now());
-  const target = findFreeName(`${options.databasePath}${RAW_COPY}${stamp}`);
-  await writeCopy(options, target, () => undefined);
-  return target;
+  const reserved = reserveFreeName(`${options.databasePath}${RAW_COPY}${stamp}`);
+  await writeCopy(options, reserved, () => undefined);
+  return reserved.target;
 }
 
 /** A server's database cannot be set aside and replaced by a file. */
@@ -120,15 +119,12 @@ function refuseServer(databasePath: string): void {
 /** Writes a copy under a temporary name, has it checked, flushes it, and renames it. */
 async function writeCopy<T>(
   options: BackupOptions,
-  target: string,
+  { target, partial, firstMade }: ReservedCopy,
   check: (database: string) => Promise<T> | T,
 ): Promise<T> {
   const { databasePath, filesDir } = options;
-  const partial = `${target}${PARTIAL}`;
-  rmSync(partial, { recursive: true, force: true });
-  for (const path of [partial, target]) recordCopy(databasePath, "backup", path, options.now);
-  const firstMade = mkdirSync(partial, { recursive: true, mode: 0o700 }) ?? partial;
   try {
+    for (const path of [partial, target]) recordCopy(databasePath, "backup", path, options.now);
     const copy = join(partial, DATABASE_NAME);
     await options.engine.backup({
       path: copy,
@@ -187,13 +183,10 @@ export function listUnfinished(databasePath: string): { path: string; changedAt:
         entry === `${name}.restoring`,
     )
     .map((entry) => join(folder, entry))
-    .map((path) => ({ path, changedAt: newestChange(path) }));
-}
-
-function newestChange(path: string): number {
-  const stats = statSync(path);
-  if (!stats.isDirectory()) return stats.mtimeMs;
-  return Math.max(stats.mtimeMs, ...readdirSync(path).map((name) => statSync(join(path, name)).mtimeMs));
+    .flatMap((path) => {
+      const changedAt = newestChange(path);
+      return changedAt === null ? [] : [{ path, changedAt }];
+    });
 }
 
 export interface ArchiveCopy {
@@ -280,15 +273,21 @@ export interface RestoreOptions {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** Replaces the archive by a backup. No other process may have the database open. */
+/** Replaces the archive by a backup. No other process may have the database open, or restore the same archive. */
 export async function restoreBackup(options: RestoreOptions, access: ArchiveAccess): Promise<RestoreResult> {
-  refuseServer(options.databasePath);
+  const { backupPath, databasePath } = options;
+  refuseServer(databasePath);
+  findDatabase(backupPath);
+  mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
+  return access.withFileLock(`${databasePath}.restore.lock`, 0, () => restoreAlone(options, access));
+}
+
+async function restoreAlone(options: RestoreOptions, access: ArchiveAccess): Promise<RestoreResult> {
   const source = findDatabase(options.backupPath);
   const { databasePath, filesDir } = options;
   const incoming = `${databasePath}.restoring`;
   const incomingFiles = `${filesDir}.restoring`;
   for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
-  mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
   recordCopy(databasePath, "backup", options.backupPath, options.now);
   try {
     copyFileSync(source, incoming, constants.COPYFILE_FICLONE);

@@ -7,7 +7,6 @@
  */
 import { chmodSync, rmSync } from "node:fs";
 import type { Engine } from "../engine/engine.ts";
-import { BlobFolder } from "../store/blob-folder.ts";
 import type { VerifyResult } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
 import { createBackup, createRawCopy } from "./backup.ts";
@@ -143,7 +142,7 @@ async function dropBroken(
 }
 
 /** False if something prevented it and nothing changed. */
-async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<boolean> {
+async function apply({ engine }: DoctorOptions, fix: Fix): Promise<boolean> {
   switch (fix.kind) {
     case "reindex":
       await engine.reindex();
@@ -157,8 +156,7 @@ async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<boo
       await engine.closeDebt({ conversationId: fix.conversationId });
       return true;
     case "remove_file":
-      new BlobFolder(filesDir).discard(fix.blob);
-      return true;
+      return (await engine.removeUnnamedBlobs({ paths: [fix.blob] })).length > 0;
     case "remove_copy":
       rmSync(fix.path, { recursive: true, force: true });
       return true;

@@ -198,9 +198,9 @@ async function findSpooled({ engine, databasePath, selection }: ForgetOptions): 
   return readdirSync(folder)
     .filter((name) => /\.json(?:\.damaged|\.refused)?$/.test(name))
     .map((name) => join(folder, name))
-    .filter((path) => statSync(path).isFile())
     .filter((path) => {
-      const bytes = readFileSync(path);
+      const bytes = readWaiting(path);
+      if (bytes === null) return false;
       const record = parseSpooled(bytes);
       if (sessions !== null && !isOfSession(bytes, record, sessions)) return false;
       // The time of a damaged record is unknown; it is included.
@@ -210,6 +210,16 @@ async function findSpooled({ engine, databasePath, selection }: ForgetOptions): 
         return false;
       return selection.pattern === undefined || holdsPattern(bytes, selection.pattern);
     });
+}
+
+/** Null when it is gone: a plugin may be storing waiting turns now. */
+function readWaiting(path: string): Uint8Array | null {
+  try {
+    return statSync(path).isFile() ? readFileSync(path) : null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
 }
 
 function isOfSession(

@@ -5,14 +5,13 @@
  * Invariant: as in `backup.ts`, a file under its final name is complete, proven and flushed. It is proven by a trial import into a separate
  * archive.
  */
-import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { EngineError } from "../model/errors.ts";
 import { nameLocally } from "../settings/local-name.ts";
 import { recordCopy } from "../store/copies.ts";
 import { flushPathSync } from "../store/flush-path.ts";
 import type { ArchiveAccess, SnapshotCounts, SnapshotRequest } from "./archive-access.ts";
-import { findFreeName, formatStamp, PARTIAL } from "./copy-names.ts";
+import { formatStamp, reserveFreeName, reserveName } from "./copy-names.ts";
 
 /** The suffix of such backups. */
 export const SNAPSHOT_ENDING = ".lcmx.zst";
@@ -37,16 +36,11 @@ export async function copyServer(
   access: ArchiveAccess,
 ): Promise<ServerCopy> {
   const local = nameLocally(databasePath);
-  const path = target ?? findFreeName(`${local}${infix}${formatStamp(now)}`, SNAPSHOT_ENDING);
-  if (existsSync(path))
-    throw new EngineError("usage", `cannot write the backup ${path}: it already exists`, {
-      step: { kind: "choose_output" },
-    });
-  const partial = `${path}${PARTIAL}`;
-  rmSync(partial, { recursive: true, force: true });
-  for (const copy of [partial, path]) recordCopy(local, "export", copy, now);
-  mkdirSync(partial, { recursive: true, mode: 0o700 });
+  const { target: path, partial } = target
+    ? reserveName(target, Date.now())
+    : reserveFreeName(`${local}${infix}${formatStamp(now)}`, SNAPSHOT_ENDING);
   try {
+    for (const copy of [partial, path]) recordCopy(local, "export", copy, now);
     const out = join(partial, basename(path));
     const counts = await access.writeSnapshot({
       database: databasePath,

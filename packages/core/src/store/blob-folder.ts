@@ -76,16 +76,9 @@ export class BlobFolder implements Blobs {
     }
   }
 
+  /** Also removes an unfinished file. */
   remove(name: string): boolean {
-    const target = this.#locate(name, false);
-    if (target === null || !lstatSync(target, { throwIfNoEntry: false })) return false;
-    unlinkSync(target);
-    return true;
-  }
-
-  /** Removes one of our files that no row names, unfinished ones included; false when it is not ours or gone. */
-  discard(path: string): boolean {
-    const match = /^(\d{1,16}\/file_[0-9a-f]{16}\.[a-z0-9]{1,8})(\.\d+\.tmp)?$/.exec(path);
+    const match = /^(\d{1,16}\/file_[0-9a-f]{16}\.[a-z0-9]{1,8})(\.\d+\.tmp)?$/.exec(name);
     const target = match ? this.#locate(match[1] ?? "", false) : null;
     if (!match || target === null) return false;
     const unwanted = `${target}${match[2] ?? ""}`;

@@ -8,7 +8,7 @@ export interface Blobs {
   put(name: string, content: Uint8Array): void;
   /** Null when there is none. */
   read(name: string): Uint8Array | null;
-  /** False when there was none. */
+  /** False when there was none, or it is not one of ours. */
   remove(name: string): boolean;
   list(): string[];
 }

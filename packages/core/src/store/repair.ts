@@ -148,6 +148,10 @@ export interface RepairStore {
   }): Promise<DoubtfulSummary[]>;
   /** Paths of all large files the archive names, below the files folder. */
   listBlobs(): Promise<string[]>;
+  /**
+   * Removes those of these large files that no row names, unfinished ones included, while nobody can store one of them; returns their paths.
+   */
+  removeUnnamed(paths: readonly string[]): Promise<string[]>;
   /** Those of the given events whose bytes cannot be read back exactly from the archive. */
   findUnproven(
     owner: string | null,

@@ -52,6 +52,58 @@ describe.runIf(process.platform === "linux")("what is on the disk", () => {
   });
 });
 
+describe("two at once", () => {
+  test("backups of the same second both end, each under its own name", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    const engine = await openEngine({ database: databasePath, thread: false });
+    await engine.ingest({ session, messages: [big, message(1)] });
+    const options = { engine, databasePath, filesDir, now: Date.UTC(2026, 0, 1) };
+    const made = await Promise.all([createBackup(options), createBackup(options)]);
+    expect(made.map(({ path }) => path)).toEqual(
+      ["", "-2"].map((number) => `${databasePath}.backup-20260101-000000${number}`),
+    );
+    expect(made).toMatchObject([
+      { messages: 2, files: 1 },
+      { messages: 2, files: 1 },
+    ]);
+    const target = folder.file("chosen");
+    const both = await Promise.allSettled([1, 2].map(() => createBackup({ ...options, target })));
+    expect(both.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    expect(both[1]).toMatchObject({
+      reason: { code: "usage", message: expect.stringContaining("in the way") as string },
+    });
+    await engine.close();
+  });
+
+  test("restores do not get in each other's way: the second is refused", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    const engine = await openEngine({ database: databasePath, thread: false });
+    await engine.ingest({ session, messages: [message(1)] });
+    const { path: small } = await createBackup({ engine, databasePath, filesDir, now: Date.UTC(2026, 0, 1) });
+    await engine.ingest({ session, messages: [big] });
+    const { path: backupPath } = await createBackup({
+      engine,
+      databasePath,
+      filesDir,
+      now: Date.UTC(2026, 0, 2),
+    });
+    await engine.close();
+    const restores = [backupPath, small].map((path) =>
+      restoreBackup({ backupPath: path, databasePath, filesDir }),
+    );
+    const [first, second] = await Promise.allSettled(restores);
+    expect(first).toMatchObject({ status: "fulfilled", value: { messages: 2, files: 1 } });
+    expect(second).toMatchObject({ status: "rejected", reason: { code: "database_busy" } });
+    const restored = await openEngine({ database: databasePath, thread: false });
+    expect(await restored.verify()).toMatchObject({ ok: true, messages: 2, files: 1 });
+    await restored.close();
+  });
+});
+
 describe("a backup", () => {
   test("is made while messages arrive, is proven, and comes back whole", async () => {
     using folder = makeTemporaryFolder();
@@ -122,7 +174,8 @@ describe("a backup", () => {
     await engine.close();
     const request = { backupPath, databasePath, filesDir };
     const refusal = "it brings back messages that were forgotten since: msg_2";
-    const list = (): string[] => readdirSync(folder.path).filter((name) => !/-(?:wal|shm)$/.test(name));
+    const list = (): string[] =>
+      readdirSync(folder.path).filter((name) => !/(?:-wal|-shm|\.restore\.lock)$/.test(name));
     const before = list();
     await expect(restoreBackup(request)).rejects.toThrow(new RegExp(`${refusal}$`));
     expect(list()).toEqual(before);

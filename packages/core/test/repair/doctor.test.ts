@@ -1,5 +1,5 @@
 /** Each check finds what it is for, in a real archive that was damaged in that one way, and says the command that mends it. */
-import { chmodSync, existsSync, mkdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
@@ -124,6 +124,30 @@ describe("the doctor", () => {
       expect(statSync(folder.file("lcm.db")).mode & 0o777).toBe(0o600);
       expect(existsSync(folder.file("lcm-files/1/file_0123456789abcdef.txt"))).toBe(false);
     }, prepare);
+  });
+
+  test("keeps a file that no message named when it looked, and one names now", async () => {
+    const message = { role: "user", content: "a line of a log\n".repeat(30_000) };
+    await withArchive(async (options, folder) => {
+      const { engine, filesDir } = options;
+      const { results } = await engine.ingest({ session, messages: [{ eventId: "log", message }] });
+      const [blob = ""] = await engine.listBlobs();
+      const content = readFileSync(join(filesDir, blob));
+      await engine.forget({ messageIds: [results[0]?.messageId ?? 0], reason: "a test" });
+      writeFileSync(join(filesDir, blob), content, { mode: 0o600 });
+      utimesSync(join(filesDir, blob), 1, 1);
+      writeFileSync(folder.file("lcm-files/1/notes.txt"), "not ours", { mode: 0o600 });
+      utimesSync(folder.file("lcm-files/1/notes.txt"), 1, 1);
+      const { findings } = await examine(options);
+      expect(findings.flatMap(({ code, id }) => (code === "file_unreferenced" ? [id] : []))).toEqual([
+        blob,
+        "1/notes.txt",
+      ]);
+      await engine.ingest({ session, messages: [{ eventId: "the same log", message }] });
+      const { mended } = await mend(options, findings);
+      expect(codes(mended)).not.toContain("file_unreferenced");
+      expect((await engine.verify()).problems).toEqual([]);
+    });
   });
 
   test("leaves files that no message names in a folder that another archive may use too", async () => {

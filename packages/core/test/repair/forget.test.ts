@@ -38,7 +38,12 @@ import { isSoak } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 
 const unused = async (): Promise<never> => expect.unreachable("an archive in a file is copied by itself");
-const NO_ACCESS: ArchiveAccess = { openEngine: unused, claimAlone: unused, writeSnapshot: unused };
+const NO_ACCESS: ArchiveAccess = {
+  openEngine: unused,
+  claimAlone: unused,
+  withFileLock: unused,
+  writeSnapshot: unused,
+};
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
 

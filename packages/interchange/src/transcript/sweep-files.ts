@@ -79,7 +79,12 @@ class Sweep {
   async look(path: string, mode: "warn" | "rotate"): Promise<void> {
     this.#tally.scanned += 1;
     const { sizeBytes: thresholdBytes } = this.#options.settings.autoRotateSessionFiles;
-    const sizeBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    let sizeBytes: number;
+    try {
+      sizeBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    } catch (error) {
+      return this.#warn({ sessionFile: path, error: describe(error) });
+    }
     if (sizeBytes <= thresholdBytes) {
       this.#tally.skipped += 1;
       return;
@@ -90,7 +95,7 @@ class Sweep {
     try {
       this.#log({ ...facts, action: "rotate", ...(await this.#rotate(path)) });
     } catch (error) {
-      this.#warn({ ...facts, error: error instanceof Error ? error.message : String(error) });
+      this.#warn({ ...facts, error: describe(error) });
     }
   }
 
@@ -134,6 +139,8 @@ class Sweep {
     log(renderLog({ phase, ...facts }));
   }
 }
+
+const describe = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 type LogFacts = Readonly<Record<string, string | number | null>>;
 

@@ -8,6 +8,7 @@
 
 import type { Engine, ModelIdentity, SessionRef } from "@lossless/core";
 import { readAttachedTo } from "../capture/media.ts";
+import { pairUnnamed } from "../capture/catch-up.ts";
 import { parseReaderState } from "../capture/reader-state.ts";
 import {
   cutToBudget,
@@ -122,7 +123,7 @@ export class Attempt {
     const { session } = source;
     const engine = await source.open();
     const known = await engine.readSession({ sessionId: session.id, owner: session.owner });
-    const unstored = this.caughtUp ? NOTHING : await readUnstored(source, known?.cursor ?? null);
+    const unstored = this.caughtUp ? NOTHING : await readUnstored(source, engine, known?.cursor ?? null);
     const carriers = params.messages.filter(isRuntimeCarrier);
     const added = [...unstored.messages, ...carriers];
     const lead = unstored.isCut ? [] : describeOlder(known?.cursor ?? null);
@@ -245,15 +246,21 @@ export function readModel(params: AssembleParams): ModelIdentity | undefined {
 
 interface Unstored {
   readonly messages: AgentMessage[];
-  /** There is a reset among the rows: stored messages are before it and not shown. */
+  /** There is a reset among the rows, and nothing after it is stored: stored messages are before it and not shown. */
   readonly isCut: boolean;
 }
 
 const NOTHING: Unstored = { messages: [], isCut: false };
 
-async function readUnstored({ reader, target }: AttemptSource, cursor: string | null): Promise<Unstored> {
+/** The rows after the cursor, without those that are stored although the cursor has not passed them: they are in the archive's context. */
+async function readUnstored(
+  { reader, target, session }: AttemptSource,
+  engine: Engine,
+  cursor: string | null,
+): Promise<Unstored> {
   const rows: TranscriptRow[] = [];
-  for await (const read of readNewRows(reader, target, parseReaderState(cursor))) {
+  const state = parseReaderState(cursor);
+  for await (const read of readNewRows(reader, target, state)) {
     if (read.kind === "missing" || read.kind === "fenced") break;
     if (read.kind !== "rows")
       throw new Error(`the archive is behind and the transcript cannot be read (${read.reason})`);
@@ -261,8 +268,17 @@ async function readUnstored({ reader, target }: AttemptSource, cursor: string | 
     if (rows.length > MAX_UNSTORED_ROWS) throw new Error("the archive is far behind the transcript");
   }
   const reset = rows.findLastIndex((row) => row.kind === "reset");
-  const messages = rows
-    .slice(reset + 1)
-    .flatMap((row) => (row.kind === "message" && row.hidden.length === 0 ? [row.message] : []));
-  return { messages, isCut: reset >= 0 };
+  const after = rows.slice(reset + 1);
+  const stored = new Set([
+    ...(await engine.knownEvents({
+      sessionId: session.id,
+      owner: session.owner,
+      eventIds: after.map((row) => row.entryId),
+    })),
+    ...state.unnamed.flatMap((turn) => pairUnnamed(turn, after)?.labels.map(({ to }) => to) ?? []),
+  ]);
+  const messages = after.flatMap((row) =>
+    row.kind === "message" && row.hidden.length === 0 && !stored.has(row.entryId) ? [row.message] : [],
+  );
+  return { messages, isCut: reset >= 0 && stored.size === 0 };
 }

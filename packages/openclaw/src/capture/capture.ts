@@ -240,9 +240,24 @@ function readTurn({ advancementKey, admission, terminal, isHeartbeat, messages }
   };
 }
 
-/** A heartbeat with nothing to report answers with this word; any other heartbeat is a normal turn. */
+/** What the host drops beside the word at most; a longer answer is a report. */
+const HEARTBEAT_REST_CHARS = 300;
+const HEARTBEAT_WORD = /^[\s*_`>"']*HEARTBEAT_OK\b|\bHEARTBEAT_OK[\s*_`."'!]*$/;
+
+/** A heartbeat with nothing to report begins or ends its answer with this word; any other heartbeat is a normal turn. */
 function saysNothing(answer: AgentMessage | undefined): boolean {
-  return answer !== undefined && JSON.stringify(answer.content).includes("HEARTBEAT_OK");
+  const text = readText(answer?.content).trim();
+  return HEARTBEAT_WORD.test(text) && text.length <= "HEARTBEAT_OK".length + HEARTBEAT_REST_CHARS;
+}
+
+/** The text that users would see: no reasoning, no tool calls. */
+function readText(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  const parts = content as readonly { readonly type?: unknown; readonly text?: unknown }[];
+  return parts
+    .map((part) => (part?.type === "text" && typeof part.text === "string" ? part.text : ""))
+    .join("\n");
 }
 
 /** Stores a turn as it was delivered. The reader's state records it, so that the next read gives its rows their ids. */

@@ -8,7 +8,13 @@
 import { POSITION_STEP } from "@lossless/core";
 import { dropCopied, joinFork, readParent } from "./fork.ts";
 import { makeFirstContact } from "./first-contact.ts";
-import { matchUnnamedRows, parseReaderState, writeReaderState, type ReaderState } from "./reader-state.ts";
+import {
+  matchUnnamedRows,
+  parseReaderState,
+  writeReaderState,
+  type ReaderState,
+  type UnnamedTurn,
+} from "./reader-state.ts";
 import {
   AGENT,
   attachMedia,
@@ -105,16 +111,12 @@ async function nameRows(
   let left = [...rows];
   const still = [];
   for (const turn of state.unnamed) {
-    const first = left.findIndex((row) => row.entryId === turn.firstEntryId);
-    const last = left.findIndex((row) => row.entryId === turn.lastEntryId);
-    if (first < 0 || last < first) {
+    const pairs = pairUnnamed(turn, left);
+    if (pairs === null) {
       still.push(turn);
       continue;
     }
-    const between = left
-      .slice(first + 1, last)
-      .filter((row): row is MessageRow => row.kind === "message" && !isOffBranch(row));
-    const labels = matchUnnamedRows(turn.rows, between);
+    const { between, labels } = pairs;
     if (labels.length > 0) await engine.relabel({ session, labels });
     const named = new Set(labels.map((label) => label.to));
     const partnerless = new Set(between.map((row) => row.entryId).filter((entryId) => !named.has(entryId)));
@@ -127,6 +129,20 @@ async function nameRows(
       );
   }
   return { rows: left, state: { ...state, unnamed: still } };
+}
+
+/** Which rows of the transcript a turn without ids stands for; null when the rows do not hold the whole turn. */
+export function pairUnnamed(
+  turn: UnnamedTurn,
+  rows: readonly TranscriptRow[],
+): { readonly between: readonly MessageRow[]; readonly labels: ReturnType<typeof matchUnnamedRows> } | null {
+  const first = rows.findIndex((row) => row.entryId === turn.firstEntryId);
+  const last = rows.findIndex((row) => row.entryId === turn.lastEntryId);
+  if (first < 0 || last < first) return null;
+  const between = rows
+    .slice(first + 1, last)
+    .filter((row): row is MessageRow => row.kind === "message" && !isOffBranch(row));
+  return { between, labels: matchUnnamedRows(turn.rows, between) };
 }
 
 interface LastBatch {

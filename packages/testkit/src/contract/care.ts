@@ -1,4 +1,5 @@
 /** What every store must do for an operator: proving, forgetting, joining and removing; and what it keeps of redacted messages. */
+import { POSITION_STEP } from "@lossless/core";
 import type { Store } from "@lossless/core/ports";
 import { compileRedaction, createVault, deriveMessage, prepareMessage } from "@lossless/core/testing";
 import { expect, test } from "vitest";
@@ -170,6 +171,59 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
       await expect(store.transplant({ ...request, dryRun: false }, deriveMessage)).rejects.toThrow("cannot");
     }));
 
+  test("forgets the copies of a message with it, and not the message with a copy", () =>
+    withStore(async (store) => {
+      const start = (id: string, key: string) => ({ ...session, id, key });
+      const told = async (name: string) =>
+        await store.append(
+          batchOf([makeEvent(name, say(name))], { session: start(name, `agent:main:${name}`) }),
+        );
+      const first = await store.append(
+        batchOf([makeEvent("a", say("heron")), makeEvent("b", say("stork")), makeEvent("a", say("a heron"))]),
+      );
+      const [second, third, fourth] = [await told("two"), await told("three"), await told("four")];
+      const copy = (from: number, to: number) =>
+        store.transplant({ from, to, dryRun: false, now: clock.now() }, deriveMessage);
+      await copy(first.conversationId, second.conversationId);
+      await copy(second.conversationId, third.conversationId);
+      await copy(first.conversationId, fourth.conversationId);
+      const request = { alsoSummaryIds: [], replacements: [], reason: "asked", now: clock.now() };
+      const [copied] = await allMessages(store, second.conversationId);
+      await store.forget({ ...request, messageIds: [copied?.messageId ?? 0] });
+      const read = async () =>
+        await Promise.all(
+          [first, second, third, fourth].map(async (one) => await readTexts(store, one.conversationId)),
+        );
+      expect(await read()).toEqual([
+        ["heron", "a heron", "stork"],
+        ["stork", "two"],
+        ["stork", "two", "three"],
+        ["heron", "a heron", "stork", "four"],
+      ]);
+      await store.forget({ ...request, messageIds: first.results.map(({ messageId }) => messageId) });
+      expect(await read()).toEqual([[], ["two"], ["two", "three"], ["four"]]);
+      expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+    }));
+
+  test("copies a conversation in front of one that is still empty, and of everything it gets later", () =>
+    withStore(async (store) => {
+      const at = (line: number) =>
+        makeEvent(`e${line}`, say(`line ${line}`), { position: line * POSITION_STEP });
+      const { conversationId: from } = await store.append(batchOf([at(1), at(2)]));
+      const boundary = {
+        session,
+        eventId: "reset",
+        reason: "reset",
+        retainDepth: 2,
+        at: clock.now(),
+      } as const;
+      const { conversationId: to } = await store.recordBoundary({ ...boundary, position: 3 * POSITION_STEP });
+      await store.transplant({ from, to, dryRun: false, now: clock.now() }, deriveMessage);
+      await store.append(batchOf([at(4), at(5)]));
+      expect(await readTexts(store, to)).toEqual(["line 1", "line 2", "line 4", "line 5"]);
+      expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+    }));
+
   test("lists what imports stored, and removes a conversation with everything in it, if it is as it was seen", () =>
     withStore(async (store) => {
       const mark = { importId: "imp_0123456789abcdef", source: "/chat.jsonl", at: clock.now() };
@@ -243,8 +297,9 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
     }));
 }
 
+/** Without those that are forgotten. */
 async function readTexts(store: Store, conversationId: number): Promise<string[]> {
-  const rows = await allMessages(store, conversationId);
+  const rows = (await allMessages(store, conversationId)).filter(({ forgottenAt }) => forgottenAt === null);
   const bodies = await Promise.all(rows.map(({ messageId }) => store.readMessage(messageId)));
   return bodies.map((body) => JSON.parse(Buffer.from(body?.bytes ?? []).toString()).content as string);
 }

@@ -1,5 +1,6 @@
 /** What every store must find and read for recall, never outside the requested scope. */
 import type { Grant, TextClue } from "@lossless/core/ports";
+import { deriveMessage } from "@lossless/core/testing";
 import { expect, test } from "vitest";
 import { batchOf, clock, fold, makeEvent, say, session, tell, textOf } from "./parts.ts";
 import type { WithStore } from "./parts.ts";
@@ -172,6 +173,17 @@ export function testRecall(withStore: WithStore): void {
       expect(await store.listFiles(FOREIGN, null)).toEqual([]);
       expect(await store.readFileMessages(fileId)).toEqual([results[0]?.messageId]);
       expect(await store.listBlobs()).toEqual([file?.blob]);
+    }));
+
+  test("removes a large file only if no message names it", () =>
+    withStore(async (store) => {
+      const table = Array.from({ length: 9_000 }, (_, i) => `${i},plant-${i % 97},${(i * 7919) % 1000}`);
+      const paste = say(`look: <file name="stock.csv" mime="text/csv">${table.join("\n")}</file>`);
+      const { conversationId } = await store.append(batchOf([makeEvent("a", paste)]));
+      const [named = ""] = await store.listBlobs();
+      const unnamed = `${conversationId}/file_0123456789abcdef.csv`;
+      expect(await store.removeUnnamed([named, unnamed, "9/not-ours.txt"])).toEqual([]);
+      expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
     }));
 
   test("knows the conversations of a family, and what a fork has in common with its parent", () =>

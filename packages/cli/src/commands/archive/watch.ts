@@ -67,7 +67,11 @@ async function runWatch(invocation: Invocation, options: Options): Promise<void>
           locations: agents.listLocations(process.env, homedir()),
           owner,
           hooks: new agents.CaptureHooks({ database, engine, owner }),
-          exclude: agents.makeExclusion(settings.captureExclude),
+          exclude: agents.makeExclusion(
+            settings.captureExclude,
+            Date.now,
+            agents.openIgnoredFolders(database),
+          ),
           onEvent: (event) => printNote(renderEvent(event)),
           onState: (state) => states.note(state),
         });

@@ -59,14 +59,15 @@ export function defineForget(program: Command): void {
   command.addHelpText(
     "after",
     `
-Several conditions narrow the choice. What goes: the text of the messages with all their versions, its terms in the
-index, large files that no other message uses, turns waiting in the spool, notes of hooks and bundles prepared for the
-session, and every summary that rests on them. Those in a context are regenerated without the messages, under new ids;
-nothing is sent to a model. Title, name, tags and branch of the conversation go, too; its project, agent and model go
-when nothing of it is left to show. What stays: that there was a message, when, in which session, and a hash that says
-nothing, so that lcm verify still proves the rest. A forgotten message is never stored again. The file is rewritten so that no freed page keeps the text. Copies
-made before still hold it: the receipt names backups, exports and what was set aside, wherever they are. The host's
-own transcript is the host's: nothing is removed there, and the receipt names it.
+Several conditions narrow the choice. What goes: the text of the messages with all their versions and of the copies that
+lcm transplant made of them, its terms in the index, large files that no other message uses, turns waiting in the spool,
+notes of hooks and bundles prepared for the session, and every summary that rests on them. Those in a context are
+regenerated without the messages, under new ids; nothing is sent to a model. Title, name, tags and branch of the
+conversation go, too; its project, agent and model go when nothing of it is left to show. What stays: that there was a
+message, when, in which session, and a hash that says nothing, so that lcm verify still proves the rest. A forgotten
+message is never stored again. The file is rewritten so that no freed page keeps the text. Copies made before still hold
+it: the receipt names backups, exports and what was set aside, wherever they are. The host's own transcript is the
+host's: nothing is removed there, and the receipt names it.
 
 On a server, the rows and index terms are removed in one transaction and the tables are vacuumed, which only their owner
 may. Its free pages, write-ahead log, replicas and backups can hold the text for longer: docs/postgres.md says for how
@@ -182,6 +183,10 @@ async function printPreview(
   });
 }
 
+/** The archive cannot refuse what it never had an id of. */
+const COMES_BACK =
+  "the host's transcript has them, and its next turn stores them from there: forget them again then";
+
 function renderPreview(preview: ForgetPreview, databasePath: string): string {
   const { messageIds, conversationIds, arrivalBytes, files, summaries, spoolFiles } = preview;
   if (messageIds.length + spoolFiles.length === 0) return "Nothing matches; nothing would be forgotten.";
@@ -197,7 +202,9 @@ function renderPreview(preview: ForgetPreview, databasePath: string): string {
     ],
     [
       "Waiting turns",
-      spoolFiles.length === 0 ? "none" : `${formatCount(spoolFiles.length)} that were never stored`,
+      spoolFiles.length === 0
+        ? "none"
+        : `${formatCount(spoolFiles.length)} that were never stored; ${COMES_BACK}`,
     ],
     ["Of hooks", countOf(preview.captureFiles.length, "note or bundle", "notes and bundles")],
     ...preview.transcripts.map((path): [string, string] => [
@@ -241,6 +248,13 @@ function renderResult({ receipt, receiptPath }: ForgetResult): string {
       : [
           "    removed, too, what killed imports had left:",
           ...receipt.intakeFiles.map((path) => `      ${path}`),
+        ]),
+    ...(receipt.spoolFiles.length === 0
+      ? []
+      : [
+          style.warning(
+            `    ${countOf(receipt.spoolFiles.length, "waiting turn")} removed, never stored: ${COMES_BACK}`,
+          ),
         ]),
     ...(receipt.isWiped ? [] : [style.warning(`    ${explainUnwiped(receipt)}`)]),
     ...(receipt.serverKeeps === undefined

@@ -1,11 +1,10 @@
 /** Whether there is a backup, how old the newest is, and which unfinished copies killed programs left. */
 import { isServerAddress } from "../../model/address.ts";
 import { listBackups, listUnfinished } from "../backup.ts";
+import { ABANDONED_MS } from "../copy-names.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
 const OLD_MS = 30 * 24 * 60 * 60_000;
-/** A younger one may still be in progress. */
-const LEFT_MS = 60 * 60_000;
 
 export async function checkBackups(input: CheckInput): Promise<Finding[]> {
   // The operator of a server may back it up there, which is not visible from here.
@@ -15,7 +14,7 @@ export async function checkBackups(input: CheckInput): Promise<Finding[]> {
 
 function findUnfinished({ databasePath, now }: CheckInput): Finding[] {
   return listUnfinished(databasePath)
-    .filter(({ changedAt }) => now - changedAt > LEFT_MS)
+    .filter(({ changedAt }) => now - changedAt > ABANDONED_MS)
     .map(({ path }) => ({
       code: "copy_unfinished",
       severity: "warning",
