@@ -6,17 +6,26 @@ import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from
 import { EngineError, PROVIDERS, resolveSettings } from "@lossless/core";
 import type { Arrival, Complete, Engine, EngineEvent } from "@lossless/core";
 import { killWriters } from "@lossless/testkit/killed-writer.ts";
+import { oddMessage } from "@lossless/testkit/odd-messages.ts";
+import { fc } from "@lossless/testkit/properties.ts";
 import { listRefusals } from "@lossless/testkit/provider-rules.ts";
 import { makeRandom } from "@lossless/testkit/random.ts";
+import type { Random } from "@lossless/testkit/random.ts";
 import { SAMPLE } from "@lossless/testkit/sample.ts";
+import { stepsUpTo } from "@lossless/testkit/shorten-script.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import type { TemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { openEngine } from "lossless-claw";
 import { exportConversations, importHistory, importTranscript } from "lossless-claw/interchange";
+import { playFiles } from "../packages/agents/test/file-simulation.ts";
+import { makeSqliteGround } from "../packages/core/test/engine/grounds.ts";
+import { findContextFaults } from "../packages/core/test/engine/simulation-checks.ts";
+import { play } from "../packages/core/test/engine/simulation-script.ts";
 import { measureRealDisk } from "./archive-footprint.ts";
 import { MessageSource } from "./archive-messages.ts";
-import { median } from "./history.ts";
+import { median, processorMs } from "./history.ts";
 import { isLive, isSound, loadArchive } from "./load.ts";
+import { isKept, measureWindow } from "./prefix.ts";
 
 export interface Finding {
   readonly found: string;
@@ -104,13 +113,33 @@ const decorate = (event: Arrival, round: number): Arrival => ({
   message: { ...(event.message as object), decoration: round },
 });
 
+/** Writers that are killed, then what hosts do to session files and conversations, crashes included; another process reads after each act. */
 export const kills: Measure = async (isFull) => {
   using folder = makeTemporaryFolder("lossless-bench-");
-  const rounds = isFull ? 200 : 5;
+  const [rounds, seeds] = isFull ? [200, 20] : [5, 1];
   // Fails at the first message that is lost, duplicated or incomplete.
-  await killWriters({ database: folder.file("lcm.db"), rounds });
-  return { found: `${rounds} kills: 0 acknowledged messages lost, 0 stored twice`, holds: true };
+  const lost = await killWriters({ database: folder.file("lcm.db"), rounds }).then(
+    () => [],
+    (error: unknown) => [String(error)],
+  );
+  const acts = { files: 0, talks: 0 };
+  const faults: string[] = [];
+  for (let seed = 1; seed <= seeds; seed++) {
+    const files = await playFiles({ seed, steps: stepsUpTo(40) });
+    const script = { seed, steps: stepsUpTo(60), makeGround: makeSqliteGround, crashes: 0.2, proveEvery: 20 };
+    const talks = await play(script);
+    acts.files += files.trail.length;
+    acts.talks += talks.trail.length;
+    faults.push(...files.faults, ...talks.faults);
+  }
+  const told = lost[0] ?? "0 acknowledged messages lost, 0 stored twice";
+  return {
+    found: `${rounds} kills: ${firstLine(told)}; ${acts.files} acts on session files (cut, sliced, renamed, copied, written again), ${acts.talks} on conversations (replays, resets, forks, crashes): ${firstLine(faults[0] ?? "0 lost, 0 twice")}`,
+    holds: lost.length === 0 && faults.length === 0,
+  };
 };
+
+const firstLine = (text: string): string => text.split("\n")[0] ?? "";
 
 /** Ten writers, a process that meddles with the file, and some that only run a timer. */
 export const crowd: Measure = async (isFull) => {
@@ -129,7 +158,7 @@ interface Sized {
 }
 
 /**
- * Times compared with those of a small archive, and size on disk. The limit for size applies to human text: words made up from syllables hardly
+ * Processor time compared with that of a small archive, and size on disk. The limit for size applies to human text: words made up from syllables hardly
  * compress, so the share of the generated archive is only reported.
  */
 export const sizes: Measure = async (isFull) => {
@@ -174,9 +203,9 @@ async function measureSize(size: number): Promise<Sized> {
   await filling.close();
   const times = { open: [] as number[], assemble: [] as number[], search: [] as number[] };
   const timed = async <T>(into: number[], work: () => Promise<T>): Promise<T> => {
-    const from = performance.now();
+    const from = processorMs();
     const result = await work();
-    into.push(performance.now() - from);
+    into.push(processorMs() - from);
     return result;
   };
   for (let round = 0; round < 9; round++) {
@@ -195,27 +224,60 @@ async function measureSize(size: number): Promise<Sized> {
   };
 }
 
-/** Contexts for random budgets of a history with tool groups, checked against the rules of five providers. */
+/**
+ * Contexts for random budgets: of a transcript, and of histories that no host should write, cut anywhere. Each is checked against the rules of
+ * five providers, against its budget, and for showing every message once. None of the odd histories has a failed call.
+ */
 export const cuts: Measure = (isFull) =>
-  withEngine(async (engine) => {
-    await importTranscript({ engine, path: SAMPLE });
+  withEngine(async (engine, folder) => {
+    const ground = await makeSqliteGround(folder.path);
     const random = makeRandom(2);
-    const contexts = isFull ? 2_000 : 100;
-    let refused = 0;
-    let over = 0;
+    await importTranscript({ engine, path: SAMPLE });
+    const sample = 1;
+    const conversations = [sample, ...(await ingestOddHistories(engine, random, isFull ? 60 : 6))];
+    const contexts = isFull ? 2_000 : 120;
+    const count = { refused: 0, wrong: 0, errors: 0 };
     for (let at = 0; at < contexts; at++) {
+      const conversationId = conversations[at % conversations.length] ?? sample;
       const budgetTokens = Math.floor(400 * 200 ** random.next());
-      if (at % 20 === 0) await engine.compact({ conversationId: 1, budgetTokens });
-      const context = await engine.assemble({ conversationId: 1, budgetTokens });
-      if (context === null) throw new Error("there is no context");
-      if (PROVIDERS.some((provider) => listRefusals(provider, context.messages).length > 0)) refused += 1;
-      if (context.mode !== "least" && context.estimatedTokens > budgetTokens) over += 1;
+      if (at % 5 === 4) await engine.compact({ conversationId, budgetTokens, force: random.next() < 0.5 });
+      const faults = await findContextFaults(engine, ground, [{ conversationId, budgetTokens }]);
+      const provider = random.pick(PROVIDERS);
+      const context = await engine.assemble({ conversationId, budgetTokens, provider });
+      const messages = context?.messages ?? [];
+      const refusals = listRefusals(provider, messages);
+      if (refusals.length > 0 || faults.some((fault) => fault.includes(" refuses "))) count.refused += 1;
+      if (faults.some((fault) => !fault.includes(" refuses "))) count.wrong += 1;
+      if (conversationId !== sample)
+        count.errors += messages.filter(({ isError }) => isError === true).length;
     }
     return {
-      found: `${contexts} contexts for ${PROVIDERS.length} providers: ${refused} refused, ${over} over their budget`,
-      holds: refused === 0 && over === 0,
+      found: `${2 * contexts} contexts of ${conversations.length} histories for ${PROVIDERS.length} providers: ${count.refused} refused, ${count.wrong} over their budget or not showing every message once, ${count.errors} invented tool errors`,
+      holds: count.refused === 0 && count.wrong === 0 && count.errors === 0,
     };
   });
+
+/** Odd messages among pieces of ordinary history, whose tool groups are cut anywhere. */
+async function ingestOddHistories(engine: Engine, random: Random, count: number): Promise<number[]> {
+  const ordinary = takeArrivals(400).map(({ message }) => message);
+  const drawn = fc.sample(fc.array(oddMessage, { minLength: 30, maxLength: 60 }), {
+    seed: 2,
+    numRuns: count,
+  });
+  const ids: number[] = [];
+  for (const [number, odd] of drawn.entries()) {
+    const messages = odd.flatMap((message) => {
+      const from = random.below(ordinary.length);
+      return [message, ...ordinary.slice(from, from + random.below(6))];
+    });
+    const { conversationId } = await engine.ingest({
+      session: { ...SESSION, key: `agent:main:odd${number}`, id: `odd${number}` },
+      messages: messages.map((message, at) => ({ eventId: `odd${number}-${at}`, message })),
+    });
+    ids.push(conversationId);
+  }
+  return ids;
+}
 
 const answer = (text: string) =>
   ({
@@ -316,6 +378,15 @@ export const cap: Measure = () => {
     },
     { complete, config: { spendMaxTokensPerDay: 0 }, onEvent },
   );
+};
+
+/** Between two folds the front of a request keeps its bytes. */
+export const prefix: Measure = async (isFull) => {
+  const measured = await measureWindow(32_000, isFull ? 1_000 : 100);
+  return {
+    found: `${measured.turns} turns in 32000 tokens: ${(100 * measured.shared).toFixed(1)} % of a request are the prefix of the one before; ${measured.changed} requests changed it without a fold or a step of the anchor`,
+    holds: isKept(measured),
+  };
 };
 
 /** A text, and words of it as a user would type them. */

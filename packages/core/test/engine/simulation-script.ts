@@ -17,7 +17,7 @@ export interface Played extends PlayedSteps {
   readonly crashed: number;
 }
 
-async function play(script: Script): Promise<Played> {
+export async function play(script: Script): Promise<Played> {
   using folder = makeTemporaryFolder();
   const { seed, crashes, steps, proveEvery } = script;
   const ground = await script.makeGround(folder.path);
