@@ -87,7 +87,11 @@ const renderWindow = (measured: MeasuredWindow): Record<string, string | number>
   holds: isKept(measured) ? "yes" : "NO",
 });
 
-export async function measureWindow(window: number, turns: number): Promise<MeasuredWindow> {
+export async function measureWindow(
+  window: number,
+  turns: number,
+  { folds: isFolded }: { readonly folds: boolean } = { folds: true },
+): Promise<MeasuredWindow> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
   try {
@@ -100,7 +104,9 @@ export async function measureWindow(window: number, turns: number): Promise<Meas
     let [folds, changed, stored] = [0, 0, 0];
     for (let turn = 1; turn <= turns; turn++) {
       showProgress(`${window} tokens: turn ${turn}/${turns}`);
-      stored += await playTurn(engine, source, window);
+      stored += await playTurn(engine, source);
+      // As in the idle time of a host.
+      if (isFolded) await engine.maintain({ conversationId: 1, budgetTokens: window });
       const start = performance.now();
       const context = await engine.assemble({ conversationId: 1, budgetTokens: window });
       times.push(performance.now() - start);
@@ -136,14 +142,12 @@ export async function measureWindow(window: number, turns: number): Promise<Meas
 /** The part of an epoch that changes with every fold. */
 const revisionOf = (epoch: string): string => epoch.split(":")[1] ?? "";
 
-/** Stores a turn, then does due folds before the next request. */
-async function playTurn(engine: Engine, source: TurnSource, budgetTokens: number): Promise<number> {
+async function playTurn(engine: Engine, source: TurnSource): Promise<number> {
   const messages = source.take();
   await engine.ingest({
     session: SESSION,
     messages: messages.map(({ eventId, message }) => ({ eventId, message })),
   });
-  await engine.maintain({ conversationId: 1, budgetTokens });
   return messages.reduce((sum, { text }) => sum + estimateTextTokens(text), 0);
 }
 

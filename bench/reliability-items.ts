@@ -5,6 +5,7 @@
 import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { EngineError, PROVIDERS, resolveSettings } from "@lossless/core";
 import type { Arrival, Complete, Engine, EngineEvent } from "@lossless/core";
+import { findTracer } from "@lossless/testkit/disk-trace.ts";
 import { killWriters } from "@lossless/testkit/killed-writer.ts";
 import { oddMessage } from "@lossless/testkit/odd-messages.ts";
 import { fc } from "@lossless/testkit/properties.ts";
@@ -22,10 +23,11 @@ import { makeSqliteGround } from "../packages/core/test/engine/grounds.ts";
 import { findContextFaults } from "../packages/core/test/engine/simulation-checks.ts";
 import { play } from "../packages/core/test/engine/simulation-script.ts";
 import { measureRealDisk } from "./archive-footprint.ts";
-import { MessageSource } from "./archive-messages.ts";
+import { MessageSource, VOCABULARY } from "./archive-messages.ts";
 import { median, processorMs } from "./history.ts";
 import { isLive, isSound, loadArchive } from "./load.ts";
 import { isKept, measureWindow } from "./prefix.ts";
+import type { MeasuredWindow } from "./prefix.ts";
 
 export interface Finding {
   readonly found: string;
@@ -36,6 +38,8 @@ export type Measure = (isFull: boolean) => Promise<Finding>;
 
 const SESSION = { key: "agent:main:reliability", id: "reliability", owner: "main" };
 const BUDGET_TOKENS = 64_000;
+/** So little that a thousand messages do not fit either. */
+const ROOM_TOKENS = 16_000;
 const MAX_DISK_SHARE = 1.5;
 /** Small, so that a few hundred messages are folded several times over. */
 const SMALL = {
@@ -116,9 +120,13 @@ const decorate = (event: Arrival, round: number): Arrival => ({
 /** Writers that are killed, then what hosts do to session files and conversations, crashes included; another process reads after each act. */
 export const kills: Measure = async (isFull) => {
   using folder = makeTemporaryFolder("lossless-bench-");
-  const [rounds, seeds] = isFull ? [200, 20] : [5, 1];
+  const [rounds, seeds] = isFull ? [200, 20] : [12, 1];
   // Fails at the first message that is lost, duplicated or incomplete.
-  const lost = await killWriters({ database: folder.file("lcm.db"), rounds }).then(
+  const lost = await killWriters({
+    database: folder.file("lcm.db"),
+    rounds,
+    tracer: await findTracer(),
+  }).then(
     () => [],
     (error: unknown) => [String(error)],
   );
@@ -190,11 +198,13 @@ async function measureSize(size: number): Promise<Sized> {
   const filling = await open();
   const source = new MessageSource(9);
   let rawBytes = 0;
-  for (let stored = 0; stored < size; stored += 1_000) {
-    const messages = source.take(1_000);
+  // Half of them are folded; a cover of which nothing is folded is as long as its conversation.
+  const sessions = [SESSION, { ...SESSION, key: "agent:main:unfolded", id: "unfolded" }];
+  for (let stored = 0; stored < size; stored += 500) {
+    const messages = source.take(500);
     for (const { bytes } of messages) rawBytes += bytes.length;
     await filling.ingest({
-      session: SESSION,
+      session: sessions[(stored / 500) % sessions.length] ?? SESSION,
       messages: messages.map(({ eventId, bytes }) => ({ eventId, bytes })),
     });
   }
@@ -210,8 +220,12 @@ async function measureSize(size: number): Promise<Sized> {
   };
   for (let round = 0; round < 9; round++) {
     const engine = await timed(times.open, open);
-    await engine.assemble({ conversationId: 1, budgetTokens: BUDGET_TOKENS });
-    await timed(times.assemble, () => engine.assemble({ conversationId: 1, budgetTokens: BUDGET_TOKENS }));
+    const assemble = async (): Promise<void> => {
+      for (const conversationId of [1, 2])
+        await engine.assemble({ conversationId, budgetTokens: ROOM_TOKENS });
+    };
+    await assemble();
+    await timed(times.assemble, assemble);
     await engine.search({ query: "queue worker", limit: 10 });
     await timed(times.search, () => engine.search({ query: "config server", limit: 10 }));
     await engine.close();
@@ -241,9 +255,11 @@ export const cuts: Measure = (isFull) =>
       const conversationId = conversations[at % conversations.length] ?? sample;
       const budgetTokens = Math.floor(400 * 200 ** random.next());
       if (at % 5 === 4) await engine.compact({ conversationId, budgetTokens, force: random.next() < 0.5 });
-      const faults = await findContextFaults(engine, ground, [{ conversationId, budgetTokens }]);
+      // Reasoning is sent only to the model that wrote it.
+      const ask = { conversationId, budgetTokens, ...(random.next() < 0.5 ? { model: { model: "m" } } : {}) };
+      const faults = await findContextFaults(engine, ground, [ask]);
       const provider = random.pick(PROVIDERS);
-      const context = await engine.assemble({ conversationId, budgetTokens, provider });
+      const context = await engine.assemble({ ...ask, provider });
       const messages = context?.messages ?? [];
       const refusals = listRefusals(provider, messages);
       if (refusals.length > 0 || faults.some((fault) => fault.includes(" refuses "))) count.refused += 1;
@@ -291,6 +307,14 @@ const answer = (text: string) =>
 /** Words that only a failing model says. */
 const NONSENSE = "purple walrus";
 
+/** Ordinary words and nothing else: an answer about them fails for no other reason than its own. */
+function takePlainArrivals(count: number): Arrival[] {
+  const random = makeRandom(6);
+  const sayWords = (): string =>
+    Array.from({ length: 30 + random.below(60) }, () => VOCABULARY[random.below(40)] ?? "").join(" ");
+  return Array.from({ length: count }, (_, at) => say(`plain${at}`, sayWords()));
+}
+
 /** What each says, and whether it can have cost anything. */
 const TROUBLES: readonly { readonly complete: Complete; readonly isFree: boolean }[] = [
   {
@@ -301,10 +325,13 @@ const TROUBLES: readonly { readonly complete: Complete; readonly isFree: boolean
   },
   { complete: async () => ({ kind: "failure", failure: "auth", message: `401 ${NONSENSE}` }), isFree: true },
   { complete: async () => answer(""), isFree: true },
-  {
-    complete: async () => answer(`<think>What could they want with a ${NONSENSE}?</think>`),
+  { complete: async () => answer(" \n```\n\n```\n"), isFree: true },
+  // As good as a summary, but for its being only thought.
+  ...["", "</think>"].map((end) => ({
+    complete: (async ({ user }) =>
+      answer(`<think>${NONSENSE}: ${user.slice(-600)}${end}`)) satisfies Complete,
     isFree: false,
-  },
+  })),
   // It may have read the prompt anyway: that counts as spent.
   { complete: () => new Promise(() => undefined), isFree: false },
 ];
@@ -315,7 +342,7 @@ export const models: Measure = async () => {
     const config = { summaryTimeoutMs: 1_000, sweepDeadlineMs: 3_000 };
     await withEngine(
       async (engine, folder) => {
-        await engine.ingest({ session: SESSION, messages: takeArrivals(200) });
+        await engine.ingest({ session: SESSION, messages: takePlainArrivals(200) });
         await engine.compact({ conversationId: 1, budgetTokens: 8_000 });
         const context = await engine.assemble({ conversationId: 1, budgetTokens: 8_000 });
         if (context !== null && context.estimatedTokens <= 8_000) count.fitting += 1;
@@ -380,31 +407,43 @@ export const cap: Measure = () => {
   );
 };
 
-/** Between two folds the front of a request keeps its bytes. */
+/** Between two folds the front of a request keeps its bytes: with folds in idle time, and where none was made and the window is too small. */
 export const prefix: Measure = async (isFull) => {
-  const measured = await measureWindow(32_000, isFull ? 1_000 : 100);
+  const turns = isFull ? 1_000 : 100;
+  const measured = [await measureWindow(32_000, turns), await measureWindow(32_000, turns, { folds: false })];
+  const show = ({ window, shared, changed }: MeasuredWindow): string =>
+    `${window} tokens: ${(100 * shared).toFixed(1)} % of a request are the prefix of the one before, ${changed} changed it within an epoch`;
   return {
-    found: `${measured.turns} turns in 32000 tokens: ${(100 * measured.shared).toFixed(1)} % of a request are the prefix of the one before; ${measured.changed} requests changed it without a fold or a step of the anchor`,
-    holds: isKept(measured),
+    found: `${turns} turns, ${measured.map(show).join("; without folds, ")}`,
+    holds: measured.every(isKept),
   };
 };
 
-/** A text, and words of it as a user would type them. */
+/** A text, words of it as a user would type them, and a text that shares some of them. */
 const PROBES = [
-  ["我们决定把温室的窗户换成双层玻璃", "双层玻璃"],
-  ["サーバーの設定ファイルを更新しました", "設定ファイル"],
-  ["배송 일정이 다음 주로 변경되었습니다", "배송 일정"],
-  ["เราจะย้ายเซิร์ฟเวอร์ในวันพรุ่งนี้", "ย้ายเซิร์ฟเวอร์"],
-  ["The launch went well 🚀 and the cake 🎂 was good", "🎂"],
-  ["请检查 parseConfigFile 函数的返回值", "parseConfigFile"],
-  ["Die Straßenbahn fährt über die Brücke", "strassenbahn brucke"],
-  ["The carriers were delivering the parcels", "carrier delivers parcel"],
+  ["我们决定把温室的窗户换成双层玻璃", "双层玻璃", "第二层的玻璃柜里有一双手套"],
+  ["サーバーの設定ファイルを更新しました", "設定ファイル", "設定を変えてから別のファイルを開いた"],
+  ["배송 일정이 다음 주로 변경되었습니다", "배송 일정", "배송이 늦었습니다"],
+  ["เราจะย้ายเซิร์ฟเวอร์ในวันพรุ่งนี้", "ย้ายเซิร์ฟเวอร์", "เซิร์ฟเวอร์ทำงานปกติ"],
+  [
+    "The launch went well 🚀 and the cake 🎂 was good",
+    "🎂",
+    "The launch went well 🚀 and the bread was good",
+  ],
+  ["请检查 parseConfigFile 函数的返回值", "parseConfigFile", "We parse the config of that file"],
+  ["Die Straßenbahn kommt gleich", "strassenbahn", "Die Bahn kommt auf der Strase"],
+  ["Wir treffen uns unter der Brücke", "brucke", "Wir treffen uns an der Bruke"],
+  ["The carriers were delivering the parcels", "carrier delivers parcel", "The carrier sent a letter"],
 ] as const;
 
 export const languages: Measure = () =>
   withEngine(async (engine) => {
     await engine.ingest({ session: SESSION, messages: takeArrivals(400) });
-    await engine.ingest({ session: SESSION, messages: PROBES.map(([text], at) => say(`probe${at}`, text)) });
+    const probes = PROBES.flatMap(([text, , other], at) => [
+      say(`probe${at}`, text),
+      say(`other${at}`, other),
+    ]);
+    await engine.ingest({ session: SESSION, messages: probes });
     const ranks = await Promise.all(
       PROBES.map(async ([text, query]) => {
         const { hits } = await engine.search({ query, limit: 10 });

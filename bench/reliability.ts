@@ -34,7 +34,10 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
   const rows: Record<string, string | number>[] = [];
   for (const [number, what, measure] of ITEMS.filter(([at]) => only === null || at === only)) {
     showProgress(what);
-    const { found, holds } = await measure(isFull);
+    const { found, holds } = await measure(isFull).catch((error: unknown) => ({
+      found: `fails: ${String(error)}`,
+      holds: false,
+    }));
     rows.push({ number, what, found, holds: holds ? "yes" : "NO" });
   }
   if (rows.some(({ holds }) => holds === "NO")) process.exitCode = 1;

@@ -23,16 +23,13 @@ const onServer =
   (server: PostgresServer): MakeGround =>
   async (folder) => {
     const address = await server.createDatabase();
+    const filesDir = `${folder}/files`;
     return {
       openStore: ({ readOnly }) =>
-        openStore(address, {
-          readOnly,
-          create: !readOnly,
-          filesDir: `${folder}/files`,
-          derive: deriveMessage,
-        }),
+        openStore(address, { readOnly, create: !readOnly, filesDir, derive: deriveMessage }),
       readTables: () => askForTables(async (sql) => (await server.query(address, sql)).map(readNumbers)),
       image: null,
+      location: { address, filesDir },
     };
   };
 
