@@ -38,6 +38,7 @@ export type Measure = (isFull: boolean) => Promise<Finding>;
 
 const SESSION = { key: "agent:main:reliability", id: "reliability", owner: "main" };
 const BUDGET_TOKENS = 64_000;
+const MUCH_ROOM = 10_000_000;
 /** So little that a thousand messages do not fit either. */
 const ROOM_TOKENS = 16_000;
 const MAX_DISK_SHARE = 1.5;
@@ -253,10 +254,16 @@ export const cuts: Measure = (isFull) =>
     const count = { refused: 0, wrong: 0, errors: 0 };
     for (let at = 0; at < contexts; at++) {
       const conversationId = conversations[at % conversations.length] ?? sample;
-      const budgetTokens = Math.floor(400 * 200 ** random.next());
-      if (at % 5 === 4) await engine.compact({ conversationId, budgetTokens, force: random.next() < 0.5 });
       // Reasoning is sent only to the model that wrote it.
-      const ask = { conversationId, budgetTokens, ...(random.next() < 0.5 ? { model: { model: "m" } } : {}) };
+      const model = random.next() < 0.5 ? { model: { model: "m" } } : {};
+      const whole = await engine.assemble({ conversationId, budgetTokens: MUCH_ROOM, ...model });
+      // Every second one is a little too small for all of it: then every word counts that a provider's rules add.
+      const budgetTokens =
+        at % 2 === 0
+          ? Math.floor(400 * 200 ** random.next())
+          : Math.max(400, (whole?.estimatedTokens ?? 0) - 1 - random.below(60));
+      if (at % 10 === 8) await engine.compact({ conversationId, budgetTokens, force: random.next() < 0.5 });
+      const ask = { conversationId, budgetTokens, ...model };
       const faults = await findContextFaults(engine, ground, [ask]);
       const provider = random.pick(PROVIDERS);
       const context = await engine.assemble({ ...ask, provider });

@@ -42,6 +42,11 @@ const block = fc.oneof(
 const content = fc.oneof(text, fc.array(block, { maxLength: 4 }));
 export const oddMessage = fc.oneof(
   fc.record({
+    role: fc.constant("assistant"),
+    content: fc.constant([{ type: "thinking", thinking: "only a thought" }]),
+    model: fc.constantFrom("m", "n"),
+  }),
+  fc.record({
     role: fc.constantFrom("user", "assistant", "system"),
     content,
     model: fc.constantFrom("m", "n"),
