@@ -33,14 +33,28 @@ const onServer =
     };
   };
 
+const FILE = "packages/core/test/engine/postgres-simulation.test.ts";
+const SHORT = { file: FILE, steps: 60, proveEvery: 10 };
+
 describePostgres("everything that happens to conversations", (server) => {
   test("leaves an archive on a server whole, and every context stands for it exactly once", () =>
+    playSeeds({ ...SHORT, makeGround: onServer(server), seeds: rounds({ test: 2, soak: 8 }), first: 2 }));
+
+  test("does so with two processes that write in turns", () =>
     playSeeds({
+      ...SHORT,
       makeGround: onServer(server),
-      file: "packages/core/test/engine/postgres-simulation.test.ts",
-      seeds: rounds({ test: 2, soak: 8 }),
-      first: 2,
-      steps: 60,
-      proveEvery: 10,
+      processes: "two",
+      seeds: rounds({ test: 1, soak: 4 }),
+      first: 21,
+    }));
+
+  test("does so with two programs of which either is killed while the other goes on", () =>
+    playSeeds({
+      ...SHORT,
+      makeGround: onServer(server),
+      processes: "two real",
+      seeds: rounds({ test: 1, soak: 4 }),
+      first: 31,
     }));
 });
