@@ -1,12 +1,12 @@
 /**
  * A set of document ids. Ids are given out one after the other, so tens of thousands of them lie close together and one bit of an array for
- * each does the work of a hash table in a fraction of the time. A listing in which they are far apart is searched as it is, the latest first;
- * several of those that span too much become a table after all.
+ * each does the work of a hash table in a fraction of the time. Listings in which they are far apart are merged and searched, the latest
+ * first; ids in another order that span too much become a table after all.
  */
 
 /** Ids further apart than this go into a table. */
 const MAX_RANGE = 4_000_000;
-/** A listing with fewer ids than one in so many is searched: to mark them would touch all of the range. */
+/** Listings with fewer ids than one in so many are searched: to mark them would touch all of the range. */
 const MAX_GAP = 32;
 
 interface IdRange {
@@ -34,15 +34,16 @@ export class IdSet {
   readonly #table: Pick<ReadonlySet<number>, "has"> | null;
 
   constructor(lists: readonly (readonly number[])[]) {
-    const [only = [], ...more] = lists.filter((ids) => ids.length > 0);
-    if (more.length === 0 && isSparse(only)) {
+    const { low, size: range } = measureRange(lists);
+    const isSparse = range > MAX_GAP * lists.reduce((sum, ids) => sum + ids.length, 0);
+    if (isSparse && lists.every(isLatestFirst)) {
+      const ids = mergeLatest(lists.filter((each) => each.length > 0));
       this.#low = 0;
       this.#marks = null;
-      this.#table = { has: (id) => holdsId(only, id) };
-      this.size = only.length;
+      this.#table = { has: (id) => holdsId(ids, id) };
+      this.size = ids.length;
       return;
     }
-    const { low, size: range } = measureRange(lists);
     this.#low = low;
     if (range > MAX_RANGE) {
       const table = new Set(lists.flat());
@@ -70,16 +71,31 @@ export class IdSet {
   }
 }
 
-/** Whether ids come the latest first, each once, and far apart. */
-function isSparse(ids: readonly number[]): boolean {
-  const [first = 0, last = 0] = [ids[0], ids.at(-1)];
-  return (
-    first - last > MAX_GAP * ids.length && ids.every((id, at) => at === 0 || id < (ids[at - 1] as number))
-  );
+/** Whether ids come the latest first, each once. */
+const isLatestFirst = (ids: readonly number[]): boolean =>
+  ids.every((id, at) => at === 0 || id < (ids[at - 1] as number));
+
+/** The ids of lists in which the latest comes first, each once, in the same order. */
+function mergeLatest(lists: readonly (readonly number[])[]): ArrayLike<number> {
+  const [only = [], ...more] = lists;
+  if (more.length === 0) return only;
+  const merged = new Float64Array(lists.reduce((sum, ids) => sum + ids.length, 0));
+  const places = new Uint32Array(lists.length);
+  for (let size = 0; ; size++) {
+    let latest = -Infinity;
+    for (let at = 0; at < lists.length; at++) {
+      const id = lists[at]?.[places[at] as number] ?? -Infinity;
+      if (id > latest) latest = id;
+    }
+    if (latest === -Infinity) return merged.subarray(0, size);
+    for (let at = 0; at < lists.length; at++)
+      if (lists[at]?.[places[at] as number] === latest) places[at] = (places[at] as number) + 1;
+    merged[size] = latest;
+  }
 }
 
 /** Looks for an id where the latest comes first. */
-function holdsId(ids: readonly number[], wanted: number): boolean {
+function holdsId(ids: ArrayLike<number>, wanted: number): boolean {
   let [from, to] = [0, ids.length];
   while (from < to) {
     const middle = (from + to) >> 1;
