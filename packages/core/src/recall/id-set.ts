@@ -34,9 +34,7 @@ export class IdSet {
   readonly #table: Pick<ReadonlySet<number>, "has"> | null;
 
   constructor(lists: readonly (readonly number[])[]) {
-    const { low, size: range } = measureRange(lists);
-    const isSparse = range > MAX_GAP * lists.reduce((sum, ids) => sum + ids.length, 0);
-    if (isSparse && lists.every(isLatestFirst)) {
+    if (lists.every(isLatestFirst) && isSparse(lists)) {
       const ids = mergeLatest(lists.filter((each) => each.length > 0));
       this.#low = 0;
       this.#marks = null;
@@ -44,6 +42,7 @@ export class IdSet {
       this.size = ids.length;
       return;
     }
+    const { low, size: range } = measureRange(lists);
     this.#low = low;
     if (range > MAX_RANGE) {
       const table = new Set(lists.flat());
@@ -72,8 +71,21 @@ export class IdSet {
 }
 
 /** Whether ids come the latest first, each once. */
-const isLatestFirst = (ids: readonly number[]): boolean =>
-  ids.every((id, at) => at === 0 || id < (ids[at - 1] as number));
+function isLatestFirst(ids: readonly number[]): boolean {
+  for (let at = 1; at < ids.length; at++) if ((ids[at] as number) >= (ids[at - 1] as number)) return false;
+  return true;
+}
+
+/** Whether ids that come the latest first are far apart. */
+function isSparse(lists: readonly (readonly number[])[]): boolean {
+  let [first, last, count] = [-Infinity, Infinity, 0];
+  for (const ids of lists) {
+    first = Math.max(first, ids[0] ?? -Infinity);
+    last = Math.min(last, ids.at(-1) ?? Infinity);
+    count += ids.length;
+  }
+  return first - last > MAX_GAP * count;
+}
 
 /** The ids of lists in which the latest comes first, each once, in the same order. */
 function mergeLatest(lists: readonly (readonly number[])[]): ArrayLike<number> {
