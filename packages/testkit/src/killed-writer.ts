@@ -61,10 +61,8 @@ async function writeAndKill(
 }
 
 /** Arguments of `strace`: the process dies when it begins its nth write at a place in a file. */
-const killAtWrite = (nth: number): string[] => [
-  ...["-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64"],
-  ...["-e", `inject=pwrite64:signal=SIGKILL:when=${nth}`],
-];
+const killAtWrite = (nth: number): string[] =>
+  `-f -qq -o /dev/null -e trace=pwrite64 -e inject=pwrite64:signal=SIGKILL:when=${nth}`.split(" ");
 
 async function readStored(engine: Engine): Promise<{ eventId: string; messageId: number }[]> {
   const conversation = (await engine.listConversations({ limit: 1 })).items[0];

@@ -31,7 +31,7 @@ export function buildShortWrites(folder: string): string | null {
   }
 }
 
-export interface ShortRun {
+export interface ShortWriteResult {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -44,7 +44,7 @@ export function runWithShortWrites(
   command: readonly string[],
   { folder, from, step, note }: ShortWrites,
   env: NodeJS.ProcessEnv,
-): ShortRun {
+): ShortWriteResult {
   const [program = "", ...args] = command;
   const { status, stdout, stderr } = spawnSync(program, args, {
     encoding: "utf8",

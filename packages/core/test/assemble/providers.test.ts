@@ -34,6 +34,8 @@ describe("the messages that are sent", () => {
           expect(listRefusals(provider, send(arrivals))).toEqual([]);
           expect(listRefusals(provider, send(arrivals, { provider }))).toEqual([]);
         }
+        // None of them failed.
+        expect(send(arrivals).filter(({ isError }) => isError === true)).toEqual([]);
       }),
       { numRuns: 400 },
     );
