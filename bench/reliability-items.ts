@@ -5,18 +5,29 @@
 import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { EngineError, PROVIDERS, resolveSettings } from "@lossless/core";
 import type { Arrival, Complete, Engine, EngineEvent } from "@lossless/core";
+import { findTracer } from "@lossless/testkit/disk-trace.ts";
 import { killWriters } from "@lossless/testkit/killed-writer.ts";
+import { oddMessage } from "@lossless/testkit/odd-messages.ts";
+import { fc } from "@lossless/testkit/properties.ts";
 import { listRefusals } from "@lossless/testkit/provider-rules.ts";
 import { makeRandom } from "@lossless/testkit/random.ts";
+import type { Random } from "@lossless/testkit/random.ts";
 import { SAMPLE } from "@lossless/testkit/sample.ts";
+import { stepsUpTo } from "@lossless/testkit/shorten-script.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import type { TemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { openEngine } from "lossless-claw";
 import { exportConversations, importHistory, importTranscript } from "lossless-claw/interchange";
+import { playFiles } from "../packages/agents/test/file-simulation.ts";
+import { makeSqliteGround } from "../packages/core/test/engine/grounds.ts";
+import { findContextFaults } from "../packages/core/test/engine/simulation-checks.ts";
+import { play } from "../packages/core/test/engine/simulation-script.ts";
 import { measureRealDisk } from "./archive-footprint.ts";
-import { MessageSource } from "./archive-messages.ts";
-import { median } from "./history.ts";
+import { MessageSource, VOCABULARY } from "./archive-messages.ts";
+import { median, processorMs } from "./history.ts";
 import { isLive, isSound, loadArchive } from "./load.ts";
+import { isKept, measureWindow } from "./prefix.ts";
+import type { MeasuredWindow } from "./prefix.ts";
 
 export interface Finding {
   readonly found: string;
@@ -27,6 +38,9 @@ export type Measure = (isFull: boolean) => Promise<Finding>;
 
 const SESSION = { key: "agent:main:reliability", id: "reliability", owner: "main" };
 const BUDGET_TOKENS = 64_000;
+const MUCH_ROOM = 10_000_000;
+/** So little that reading more of a conversation than fits would show. */
+const ROOM_TOKENS = 4_000;
 const MAX_DISK_SHARE = 1.5;
 /** Small, so that a few hundred messages are folded several times over. */
 const SMALL = {
@@ -104,13 +118,37 @@ const decorate = (event: Arrival, round: number): Arrival => ({
   message: { ...(event.message as object), decoration: round },
 });
 
+/** Writers that are killed, then what hosts do to session files and conversations, crashes included; another process reads after each act. */
 export const kills: Measure = async (isFull) => {
   using folder = makeTemporaryFolder("lossless-bench-");
-  const rounds = isFull ? 200 : 5;
+  const [rounds, seeds] = isFull ? [200, 20] : [12, 1];
   // Fails at the first message that is lost, duplicated or incomplete.
-  await killWriters({ database: folder.file("lcm.db"), rounds });
-  return { found: `${rounds} kills: 0 acknowledged messages lost, 0 stored twice`, holds: true };
+  const lost = await killWriters({
+    database: folder.file("lcm.db"),
+    rounds,
+    tracer: await findTracer(),
+  }).then(
+    () => [],
+    (error: unknown) => [String(error)],
+  );
+  const acts = { files: 0, talks: 0 };
+  const faults: string[] = [];
+  for (let seed = 1; seed <= seeds; seed++) {
+    const files = await playFiles({ seed, steps: stepsUpTo(40) });
+    const script = { seed, steps: stepsUpTo(60), makeGround: makeSqliteGround, crashes: 0.2, proveEvery: 20 };
+    const talks = await play(script);
+    acts.files += files.trail.length;
+    acts.talks += talks.trail.length;
+    faults.push(...files.faults, ...talks.faults);
+  }
+  const told = lost[0] ?? "0 acknowledged messages lost, 0 stored twice";
+  return {
+    found: `${rounds} kills: ${firstLine(told)}; ${acts.files} acts on session files (cut, sliced, renamed, copied, written again), ${acts.talks} on conversations (replays, resets, forks, crashes): ${firstLine(faults[0] ?? "0 lost, 0 twice")}`,
+    holds: lost.length === 0 && faults.length === 0,
+  };
 };
+
+const firstLine = (text: string): string => text.split("\n")[0] ?? "";
 
 /** Ten writers, a process that meddles with the file, and some that only run a timer. */
 export const crowd: Measure = async (isFull) => {
@@ -121,101 +159,154 @@ export const crowd: Measure = async (isFull) => {
   };
 };
 
-interface Sized {
-  readonly openMs: number;
-  readonly assembleMs: number;
-  readonly searchMs: number;
-  readonly diskShare: number;
-}
+type Timed = "open" | "assemble" | "search";
+
+const ROUNDS = 9;
+const WARM_ROUNDS = 3;
 
 /**
- * Times compared with those of a small archive, and size on disk. The limit for size applies to human text: words made up from syllables hardly
+ * Processor time compared with that of a small archive, and size on disk. The limit for size applies to human text: words made up from syllables hardly
  * compress, so the share of the generated archive is only reported.
  */
 export const sizes: Measure = async (isFull) => {
+  using folder = makeTemporaryFolder("lossless-bench-");
   const [few, many] = isFull ? [20_000, 1_000_000] : [1_000, 10_000];
-  const [small, large] = [await measureSize(few), await measureSize(many)];
+  const [small, large] = [folder.file("small.db"), folder.file("large.db")];
+  await fillArchive(small, few);
+  const rawBytes = await fillArchive(large, many);
+  const times = { open: [[], []], assemble: [[], []], search: [[], []] } as Record<
+    Timed,
+    [number[], number[]]
+  >;
+  // The archives are asked in turn. The first rounds are slower, because code is compiled in them.
+  for (let round = 0; round < WARM_ROUNDS + ROUNDS; round++)
+    for (const [at, database] of [small, large].entries())
+      for (const [name, ms] of Object.entries(await timeCalls(database)))
+        if (round >= WARM_ROUNDS) times[name as Timed][at]?.push(ms);
+  const ratio = (name: Timed): number => median(times[name][1]) / median(times[name][0]);
+  const shown = (name: Timed): string =>
+    `${median(times[name][1]).toFixed(1)} ms (${ratio(name).toFixed(1)} times that at ${few})`;
   const real = await measureRealDisk(BUDGET_TOKENS);
   const share = real === null ? null : (real.databaseBytes + real.filesBytes) / real.rawBytes;
-  const ratio = (name: keyof Sized): number => large[name] / small[name];
-  const shown = (name: keyof Sized): string =>
-    `${large[name].toFixed(1)} ms (${ratio(name).toFixed(1)} times that at ${few})`;
   const disk =
     share === null
       ? "real transcripts skipped: there is no ../shared/data"
       : `${share.toFixed(2)} bytes on disk for a raw byte of real transcripts, folded, index and large files included`;
+  const madeUp = (statSync(large).size / rawBytes).toFixed(2);
   return {
-    found: `${many} messages: open ${shown("openMs")}, assemble ${shown("assembleMs")}, search ${shown("searchMs")}; ${disk} (${large.diskShare.toFixed(2)} for made-up words)`,
+    found: `${many} messages: open ${shown("open")}, assemble ${shown("assemble")}, search ${shown("search")}; ${disk} (${madeUp} for made-up words)`,
     holds:
-      ratio("openMs") <= 2 &&
-      ratio("assembleMs") <= 2 &&
-      ratio("searchMs") <= 4 &&
+      ratio("open") <= 2 &&
+      ratio("assemble") <= 2 &&
+      ratio("search") <= 4 &&
       (share === null || share <= MAX_DISK_SHARE),
   };
 };
 
-async function measureSize(size: number): Promise<Sized> {
-  using folder = makeTemporaryFolder("lossless-bench-");
-  const database = folder.file("lcm.db");
-  const open = () => openEngine({ database, thread: false });
-  const filling = await open();
+/** Half of the messages are folded; a cover of which nothing is folded is as long as its conversation. Returns the bytes that arrived. */
+async function fillArchive(database: string, size: number): Promise<number> {
+  const engine = await openEngine({ database, thread: false });
   const source = new MessageSource(9);
+  const sessions = [SESSION, { ...SESSION, key: "agent:main:unfolded", id: "unfolded" }];
   let rawBytes = 0;
-  for (let stored = 0; stored < size; stored += 1_000) {
-    const messages = source.take(1_000);
+  for (let stored = 0; stored < size; stored += 500) {
+    const messages = source.take(500);
     for (const { bytes } of messages) rawBytes += bytes.length;
-    await filling.ingest({
-      session: SESSION,
+    await engine.ingest({
+      session: sessions[(stored / 500) % sessions.length] ?? SESSION,
       messages: messages.map(({ eventId, bytes }) => ({ eventId, bytes })),
     });
   }
-  await filling.compact({ conversationId: 1, budgetTokens: BUDGET_TOKENS });
-  await filling.flushIndex();
-  await filling.close();
-  const times = { open: [] as number[], assemble: [] as number[], search: [] as number[] };
-  const timed = async <T>(into: number[], work: () => Promise<T>): Promise<T> => {
-    const from = performance.now();
-    const result = await work();
-    into.push(performance.now() - from);
-    return result;
-  };
-  for (let round = 0; round < 9; round++) {
-    const engine = await timed(times.open, open);
-    await engine.assemble({ conversationId: 1, budgetTokens: BUDGET_TOKENS });
-    await timed(times.assemble, () => engine.assemble({ conversationId: 1, budgetTokens: BUDGET_TOKENS }));
-    await engine.search({ query: "queue worker", limit: 10 });
-    await timed(times.search, () => engine.search({ query: "config server", limit: 10 }));
-    await engine.close();
-  }
-  return {
-    openMs: median(times.open),
-    assembleMs: median(times.assemble),
-    searchMs: median(times.search),
-    diskShare: statSync(database).size / rawBytes,
-  };
+  await engine.compact({ conversationId: 1, budgetTokens: BUDGET_TOKENS });
+  await engine.flushIndex();
+  await engine.close();
+  return rawBytes;
 }
 
-/** Contexts for random budgets of a history with tool groups, checked against the rules of five providers. */
+async function timeCalls(database: string): Promise<Record<Timed, number>> {
+  const timed = async <T>(work: () => Promise<T>): Promise<[number, T]> => {
+    const from = processorMs();
+    const result = await work();
+    return [processorMs() - from, result];
+  };
+  const [open, engine] = await timed(() => openEngine({ database, thread: false }));
+  try {
+    const makeContexts = async (): Promise<void> => {
+      for (const conversationId of [1, 2])
+        await engine.assemble({ conversationId, budgetTokens: ROOM_TOKENS });
+    };
+    await makeContexts();
+    const [assemble] = await timed(makeContexts);
+    await engine.search({ query: "queue worker", limit: 10 });
+    const [search] = await timed(() => engine.search({ query: "config server", limit: 10 }));
+    return { open, assemble, search };
+  } finally {
+    await engine.close();
+  }
+}
+
+/**
+ * Contexts for random budgets: of a transcript, and of histories that no host should write, cut anywhere. Each is checked against the rules of
+ * five providers, against its budget, and for showing every message once. None of the odd histories has a failed call.
+ */
 export const cuts: Measure = (isFull) =>
-  withEngine(async (engine) => {
-    await importTranscript({ engine, path: SAMPLE });
+  withEngine(async (engine, folder) => {
+    const ground = await makeSqliteGround(folder.path);
     const random = makeRandom(2);
-    const contexts = isFull ? 2_000 : 100;
-    let refused = 0;
-    let over = 0;
+    await importTranscript({ engine, path: SAMPLE });
+    const sample = 1;
+    const conversations = [sample, ...(await ingestOddHistories(engine, random, isFull ? 60 : 6))];
+    const contexts = isFull ? 2_000 : 120;
+    const count = { refused: 0, wrong: 0, errors: 0 };
     for (let at = 0; at < contexts; at++) {
-      const budgetTokens = Math.floor(400 * 200 ** random.next());
-      if (at % 20 === 0) await engine.compact({ conversationId: 1, budgetTokens });
-      const context = await engine.assemble({ conversationId: 1, budgetTokens });
-      if (context === null) throw new Error("there is no context");
-      if (PROVIDERS.some((provider) => listRefusals(provider, context.messages).length > 0)) refused += 1;
-      if (context.mode !== "least" && context.estimatedTokens > budgetTokens) over += 1;
+      const conversationId = conversations[at % conversations.length] ?? sample;
+      // Reasoning is sent only to the model that wrote it.
+      const model = random.next() < 0.5 ? { model: { model: "m" } } : {};
+      const whole = await engine.assemble({ conversationId, budgetTokens: MUCH_ROOM, ...model });
+      // Every second one is a little too small for all of it: then every word counts that a provider's rules add.
+      const budgetTokens =
+        at % 2 === 0
+          ? Math.floor(400 * 200 ** random.next())
+          : Math.max(400, (whole?.estimatedTokens ?? 0) - 1 - random.below(60));
+      if (at % 10 === 8) await engine.compact({ conversationId, budgetTokens, force: random.next() < 0.5 });
+      const ask = { conversationId, budgetTokens, ...model };
+      const faults = await findContextFaults(engine, ground, [ask]);
+      const provider = random.pick(PROVIDERS);
+      const context = await engine.assemble({ ...ask, provider });
+      const messages = context?.messages ?? [];
+      const refusals = listRefusals(provider, messages);
+      if (refusals.length > 0 || faults.some((fault) => fault.includes(" refuses "))) count.refused += 1;
+      if (faults.some((fault) => !fault.includes(" refuses "))) count.wrong += 1;
+      if (conversationId !== sample)
+        count.errors += messages.filter(({ isError }) => isError === true).length;
     }
     return {
-      found: `${contexts} contexts for ${PROVIDERS.length} providers: ${refused} refused, ${over} over their budget`,
-      holds: refused === 0 && over === 0,
+      found: `${2 * contexts} contexts of ${conversations.length} histories for ${PROVIDERS.length} providers: ${count.refused} refused, ${count.wrong} over their budget or not showing every message once, ${count.errors} invented tool errors`,
+      holds: count.refused === 0 && count.wrong === 0 && count.errors === 0,
     };
   });
+
+/** Odd messages among pieces of ordinary history, whose tool groups are cut anywhere. */
+async function ingestOddHistories(engine: Engine, random: Random, count: number): Promise<number[]> {
+  const ordinary = takeArrivals(400).map(({ message }) => message);
+  const drawn = fc.sample(fc.array(oddMessage, { minLength: 30, maxLength: 60 }), {
+    seed: 2,
+    numRuns: count,
+  });
+  const ids: number[] = [];
+  for (const [number, odd] of drawn.entries()) {
+    const messages = odd.flatMap((message) => {
+      const from = random.below(ordinary.length);
+      return [message, ...ordinary.slice(from, from + random.below(6))];
+    });
+    const { conversationId } = await engine.ingest({
+      session: { ...SESSION, key: `agent:main:odd${number}`, id: `odd${number}` },
+      messages: messages.map((message, at) => ({ eventId: `odd${number}-${at}`, message })),
+    });
+    ids.push(conversationId);
+  }
+  return ids;
+}
 
 const answer = (text: string) =>
   ({
@@ -229,6 +320,14 @@ const answer = (text: string) =>
 /** Words that only a failing model says. */
 const NONSENSE = "purple walrus";
 
+/** Ordinary words and nothing else: an answer about them fails for no other reason than its own. */
+function takePlainArrivals(count: number): Arrival[] {
+  const random = makeRandom(6);
+  const sayWords = (): string =>
+    Array.from({ length: 30 + random.below(60) }, () => VOCABULARY[random.below(40)] ?? "").join(" ");
+  return Array.from({ length: count }, (_, at) => say(`plain${at}`, sayWords()));
+}
+
 /** What each says, and whether it can have cost anything. */
 const TROUBLES: readonly { readonly complete: Complete; readonly isFree: boolean }[] = [
   {
@@ -239,10 +338,13 @@ const TROUBLES: readonly { readonly complete: Complete; readonly isFree: boolean
   },
   { complete: async () => ({ kind: "failure", failure: "auth", message: `401 ${NONSENSE}` }), isFree: true },
   { complete: async () => answer(""), isFree: true },
-  {
-    complete: async () => answer(`<think>What could they want with a ${NONSENSE}?</think>`),
+  { complete: async () => answer(" \n```\n\n```\n"), isFree: true },
+  // As good as a summary, but for its being only thought.
+  ...["", "</think>"].map((end) => ({
+    complete: (async ({ user }) =>
+      answer(`<think>${NONSENSE}: ${user.slice(-600)}${end}`)) satisfies Complete,
     isFree: false,
-  },
+  })),
   // It may have read the prompt anyway: that counts as spent.
   { complete: () => new Promise(() => undefined), isFree: false },
 ];
@@ -253,7 +355,7 @@ export const models: Measure = async () => {
     const config = { summaryTimeoutMs: 1_000, sweepDeadlineMs: 3_000 };
     await withEngine(
       async (engine, folder) => {
-        await engine.ingest({ session: SESSION, messages: takeArrivals(200) });
+        await engine.ingest({ session: SESSION, messages: takePlainArrivals(200) });
         await engine.compact({ conversationId: 1, budgetTokens: 8_000 });
         const context = await engine.assemble({ conversationId: 1, budgetTokens: 8_000 });
         if (context !== null && context.estimatedTokens <= 8_000) count.fitting += 1;
@@ -318,22 +420,43 @@ export const cap: Measure = () => {
   );
 };
 
-/** A text, and words of it as a user would type them. */
+/** Between two folds the front of a request keeps its bytes: with folds in idle time, and where none was made and the window is too small. */
+export const prefix: Measure = async (isFull) => {
+  const turns = isFull ? 1_000 : 100;
+  const measured = [await measureWindow(32_000, turns), await measureWindow(32_000, turns, { folds: false })];
+  const show = ({ window, shared, changed }: MeasuredWindow): string =>
+    `${window} tokens: ${(100 * shared).toFixed(1)} % of a request are the prefix of the one before, ${changed} changed it within an epoch`;
+  return {
+    found: `${turns} turns, ${measured.map(show).join("; without folds, ")}`,
+    holds: measured.every(isKept),
+  };
+};
+
+/** A text, words of it as a user would type them, and a text that shares some of them. */
 const PROBES = [
-  ["我们决定把温室的窗户换成双层玻璃", "双层玻璃"],
-  ["サーバーの設定ファイルを更新しました", "設定ファイル"],
-  ["배송 일정이 다음 주로 변경되었습니다", "배송 일정"],
-  ["เราจะย้ายเซิร์ฟเวอร์ในวันพรุ่งนี้", "ย้ายเซิร์ฟเวอร์"],
-  ["The launch went well 🚀 and the cake 🎂 was good", "🎂"],
-  ["请检查 parseConfigFile 函数的返回值", "parseConfigFile"],
-  ["Die Straßenbahn fährt über die Brücke", "strassenbahn brucke"],
-  ["The carriers were delivering the parcels", "carrier delivers parcel"],
+  ["我们决定把温室的窗户换成双层玻璃", "双层玻璃", "第二层的玻璃柜里有一双手套"],
+  ["サーバーの設定ファイルを更新しました", "設定ファイル", "設定を変えてから別のファイルを開いた"],
+  ["배송 일정이 다음 주로 변경되었습니다", "배송 일정", "배송이 늦었습니다"],
+  ["เราจะย้ายเซิร์ฟเวอร์ในวันพรุ่งนี้", "ย้ายเซิร์ฟเวอร์", "เซิร์ฟเวอร์ทำงานปกติ"],
+  [
+    "The launch went well 🚀 and the cake 🎂 was good",
+    "🎂",
+    "The launch went well 🚀 and the bread was good",
+  ],
+  ["请检查 parseConfigFile 函数的返回值", "parseConfigFile", "We parse the config of that file"],
+  ["Die Straßenbahn kommt gleich", "strassenbahn", "Die Bahn kommt auf der Strase"],
+  ["Wir treffen uns unter der Brücke", "brucke", "Wir treffen uns an der Bruke"],
+  ["The carriers were delivering the parcels", "carrier delivers parcel", "The carrier sent a letter"],
 ] as const;
 
 export const languages: Measure = () =>
   withEngine(async (engine) => {
     await engine.ingest({ session: SESSION, messages: takeArrivals(400) });
-    await engine.ingest({ session: SESSION, messages: PROBES.map(([text], at) => say(`probe${at}`, text)) });
+    const probes = PROBES.flatMap(([text, , other], at) => [
+      say(`probe${at}`, text),
+      say(`other${at}`, other),
+    ]);
+    await engine.ingest({ session: SESSION, messages: probes });
     const ranks = await Promise.all(
       PROBES.map(async ([text, query]) => {
         const { hits } = await engine.search({ query, limit: 10 });

@@ -10,7 +10,7 @@ import * as items from "./reliability-items.ts";
 import type { Measure } from "./reliability-items.ts";
 import { unknownHost } from "./reliability-host.ts";
 
-/** By the numbers of the page. 8 is a separate benchmark (`prefix`). */
+/** By the numbers of the page. */
 const ITEMS: readonly (readonly [number, string, Measure])[] = [
   [1, "nothing is stored twice", items.replay],
   [2, "a kill loses nothing", items.kills],
@@ -19,6 +19,7 @@ const ITEMS: readonly (readonly [number, string, Measure])[] = [
   [5, "no request is refused", items.cuts],
   [6, "models in trouble", items.models],
   [7, "the cap on spending", items.cap],
+  [8, "the front of a request", items.prefix],
   [9, "scripts and languages", items.languages],
   [10, "forgetting", items.forgetting],
   [11, "other agents' rows", items.owners],
@@ -33,7 +34,10 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
   const rows: Record<string, string | number>[] = [];
   for (const [number, what, measure] of ITEMS.filter(([at]) => only === null || at === only)) {
     showProgress(what);
-    const { found, holds } = await measure(isFull);
+    const { found, holds } = await measure(isFull).catch((error: unknown) => ({
+      found: `fails: ${String(error)}`,
+      holds: false,
+    }));
     rows.push({ number, what, found, holds: holds ? "yes" : "NO" });
   }
   if (rows.some(({ holds }) => holds === "NO")) process.exitCode = 1;

@@ -514,4 +514,62 @@ export const BUGS: readonly PlantedBug[] = [
     replace: "WHERE s.conversation_id = ?1 AND (?2 IS NULL OR 1) AND (?3 IS NULL OR s.state = ?3)",
     test: [CONTRACT, "shows an owner nothing of another owner's"],
   },
+  {
+    name: "older messages are shown where newer ones match as well",
+    file: "packages/sqlite/src/documents.ts",
+    find: "if (last !== undefined && (blocks[at]?.latestAt ?? -Infinity) < last[1]) break;",
+    replace: "if (last !== undefined) break;",
+    test: [
+      "packages/sqlite/test/newest-tied.test.ts",
+      "the newest are those that a comparison of all would find",
+    ],
+  },
+  {
+    name: "a file that was written again is read on from where it ended before",
+    file: "packages/interchange/src/transcript/cursor.ts",
+    find: `return hash.copy().digest("hex") === cursor.sha256 ? hash : null;`,
+    replace: "return hash;",
+    test: [
+      "packages/interchange/test/import.test.ts",
+      "is read from its start when the bytes before the cursor are others",
+    ],
+  },
+  {
+    name: "a tool that did not fail is said to have failed",
+    file: "packages/core/src/assemble/write.ts",
+    find: "isError: results.some((part) => part.isError === true),",
+    replace: "isError: results.some((part) => part.isError !== false),",
+    test: [
+      "packages/core/test/assemble/providers.test.ts",
+      "are ones that no provider refuses, whatever the archive holds",
+    ],
+  },
+  {
+    name: "a message without content is sent",
+    file: "packages/core/src/assemble/repair.ts",
+    find: "fillEmpty(joinEmpty(placeResults(paired).map(dropBlanks)))",
+    replace: "joinEmpty(placeResults(paired).map(dropBlanks))",
+    test: [
+      "packages/core/test/assemble/providers.test.ts",
+      "are ones that no provider refuses, whatever the archive holds",
+    ],
+  },
+  {
+    name: "another process is told that the database is busy",
+    file: "packages/sqlite/src/connection.ts",
+    find: "if (!isBusy(error) || waitedMs >= this.#busyLimitMs) throw this.explain(error, verb);",
+    replace: "if (waitedMs >= 0) throw this.explain(error, verb);",
+    test: [
+      "packages/sqlite/test/concurrency.test.ts",
+      "a lock that another process holds for three seconds delays a call, and this thread runs on meanwhile",
+    ],
+  },
+  {
+    name: "the thoughts of a model become a summary",
+    file: "packages/core/src/summarize/gate.ts",
+    find: `    if (before === "") return null;
+    out = before;`,
+    replace: `    out = before === "" ? out : before;`,
+    test: ["packages/core/test/summarize/gate.test.ts", "reasoning_only"],
+  },
 ];

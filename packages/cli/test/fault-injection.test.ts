@@ -1,6 +1,7 @@
 /**
- * Calls to the disk fail in the middle of a command: no space, an error of the device, or a write of which only a part is done. The command ends
- * with an error that says so, or does its work; what is left proves and holds what was acknowledged.
+ * Calls to the disk fail in the middle of a command: no space, an error of the device, or a file that may not grow. The command ends with an
+ * error that says so, or does its work; what is left proves and holds what was acknowledged. A write of which only a part is done is no
+ * failure: the rest is written, and the command does its work.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync } from "node:fs";
@@ -9,6 +10,7 @@ import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { findTracer, traceDisk } from "@lossless/testkit/disk-trace.ts";
 import type { Fault } from "@lossless/testkit/disk-trace.ts";
 import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
+import { buildShortWrites, runWithShortWrites } from "@lossless/testkit/short-writes.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildArchive, COMMANDS, environmentOf, listAcknowledged, readArchive } from "./disk-commands.ts";
 import type { Command, Content } from "./disk-commands.ts";
@@ -89,6 +91,42 @@ describe.runIf(isSoak && process.platform !== "win32")("when a write is cut shor
     },
   );
 });
+
+const library = isSoak ? buildShortWrites(built.path) : null;
+/** How often each command meets one short write, in longer soaks; in one more run every write is short. */
+const SHORT_WRITES = rounds({ test: 1, soak: 1 }) - 1;
+
+describe.runIf(library !== null)(
+  "when writes do only a part of what they are asked, in the middle of",
+  () => {
+    test.each(COMMANDS.map((command, number) => ({ ...command, number })))(
+      "$name, the rest is written",
+      async ({ number, ...command }) => {
+        const random = makeRandom(number + 1);
+        const once = Array.from({ length: SHORT_WRITES }, () => ({ from: 1 + random.below(60), step: 1e9 }));
+        for (const cut of [{ from: 1, step: 1 }, ...once]) {
+          using folder = makeTemporaryFolder("lcm-fault-");
+          const work = folder.file("work");
+          const before = await prepare(work, command);
+          const { status, stdout, stderr, cuts } = runWithShortWrites(
+            library ?? "",
+            [process.execPath, ...command.run(work)],
+            { ...cut, folder: work, note: folder.file("note") },
+            environmentOf(work),
+          );
+          const name = JSON.stringify(cut);
+          expect(status, `${name}: ${stderr}`).toBe(0);
+          if (cut.step === 1) expect(cuts, name).toBeGreaterThan(0);
+          await checkLeft(work, command, { before, printed: stdout, name });
+        }
+      },
+    );
+  },
+);
+
+test.runIf(isSoak && library === null)("writes cannot be cut short here: there is no C compiler", (context) =>
+  context.skip(),
+);
 
 async function prepare(work: string, command: Command): Promise<Content> {
   if (command.isNew) {

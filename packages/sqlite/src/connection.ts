@@ -87,7 +87,7 @@ export class Connection implements RowWriter {
       PRAGMA synchronous = FULL;
       PRAGMA foreign_keys = ON;
       PRAGMA temp_store = MEMORY;
-      PRAGMA cache_size = -8192;
+      PRAGMA cache_size = -16384;
       PRAGMA secure_delete = FAST;
       -- A turn writes the same two dozen pages as the previous one: a checkpoint every 16 MB instead of 4 writes them less often.
       PRAGMA wal_autocheckpoint = 4000;

@@ -23,11 +23,17 @@ import type {
   Row,
   ScannedText,
   Store,
+  TiedDocuments,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { dropBeyond } from "./inherited.ts";
 import { bindFilter, CHOSEN, PARTS_OF, READ_AT, readFile, restoreBytes } from "./read.ts";
+
+/** Of the ids of a block of `message_times`. */
+const TIME_BLOCK_BITS = 12;
+/** So many times are read without asking first which of them can be among the newest. */
+const READ_AT_ONCE = 2_000;
 
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
@@ -48,11 +54,14 @@ const placesOf = (ids: string): string =>
 const IS_PLACED = `m.message_id > 0 AND ${inScope(ROLE)} AND ${IS_CURRENT}`;
 /** A revision stands where its first version stood. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
-const seedsOf = (ids: string): string => `
-  SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at ${placesOf(`json_each(${ids}) j`)} WHERE ${IS_PLACED}`;
-/** Of those that are tied (?7), the newest (?8) are seeds. */
-const SEEDS = `
-  ${seedsOf("?5")} UNION ALL SELECT * FROM (${seedsOf("?7")} ORDER BY m.created_at DESC, stands_at DESC, id DESC LIMIT ?8)`;
+const PLACED = `${placesOf("json_each(?5) j")} WHERE ${IS_PLACED}`;
+const SEEDS = `SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS stands_at ${PLACED}`;
+const TIMED = `SELECT m.message_id, m.created_at, ${STANDS_AT} ${PLACED}`;
+/** The time of the newest message in each of some blocks of ids, whoever may see it. */
+const LATEST = `
+  SELECT j.value, (SELECT m.created_at FROM messages m INDEXED BY message_times
+                   WHERE m.message_id > 0 AND m.message_id >> ${TIME_BLOCK_BITS} = j.value ORDER BY m.created_at DESC LIMIT 1)
+  FROM json_each(?) j`;
 /** The first bytes of a row's lengths; as text, because thousands of small blobs are slow to make. */
 const LENGTH = "hex(substr(d.sz, 1, 4))";
 /** Documents that arrived next to the seeds, and the seeds, each once. The length of the words is the first number in the index row. */
@@ -62,7 +71,7 @@ const BESIDE = (table: string): string => `
     SELECT m.message_id AS value FROM seeds s JOIN messages m
     ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.stands_at - ?6 AND s.stands_at + ?6 WHERE ?6 > 0
     UNION SELECT id FROM seeds)
-  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, ${LENGTH}, iif(?9, ${ROLE}, NULL)
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS stands_at, m.created_at, ${LENGTH}, iif(?7, ${ROLE}, NULL)
   ${placesOf("rows j")} LEFT JOIN ${table}_docsize d ON d.id = m.message_id WHERE ${IS_PLACED}`;
 const SUMMARY_SCOPE = `
   s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (${SCOPED}))
@@ -77,8 +86,7 @@ const SUMMARY_PLACES = (table: string): string => `
 const NEWEST_SUMMARIES = `
   SELECT r.summary_ref AS id ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE} ORDER BY s.latest_at DESC, r.summary_ref DESC LIMIT ?5`;
 const TIMES = `
-  SELECT json_group_array(json_array(m.message_id, m.created_at, m.conversation_id, ${STANDS_AT})) AS times
-  ${placesOf("json_each(?5) j")} WHERE ${IS_PLACED}`;
+  SELECT json_group_array(json_array(m.message_id, m.created_at, m.conversation_id, ${STANDS_AT})) AS times ${PLACED}`;
 const SUMMARY_TIMES = `
   SELECT json_group_array(json_array(r.summary_ref, s.latest_at, s.conversation_id, 0)) AS times ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
 const SUMMARIES = `
@@ -179,15 +187,57 @@ export function readCandidates(
     const rows = connection.walk<CandidateRow>(
       BESIDE(tables.message),
       ...scope,
-      JSON.stringify(request.ids),
+      JSON.stringify([...request.ids, ...pickNewest(connection, scope, request.tied)]),
       request.reach,
-      JSON.stringify(request.tied?.ids ?? []),
-      request.tied?.count ?? 0,
       request.withRoles ? 1 : 0,
     );
     const candidates = Array.from(rows, toCandidate);
     return toCandidates(dropBeyond(connection, request.scope, "message", candidates, ({ id }) => id));
   });
+}
+
+type TimedRow = readonly [id: number, createdAt: number, standsAt: number];
+
+/**
+ * The newest of messages that are tied. Most of them are too old, and reading thousands of times takes longer than finding the messages: blocks
+ * of ids are looked at in the order of their newest message, until no block can have one that is newer than those found.
+ */
+function pickNewest(
+  connection: Connection,
+  scope: ScopeValues,
+  { ids, count }: TiedDocuments = { ids: [], count: 0 },
+): number[] {
+  if (count === 0) return [];
+  const read = (some: readonly number[]): TimedRow[] =>
+    connection.list<TimedRow>(TIMED, ...scope, JSON.stringify(some));
+  const byTime = (a: TimedRow, b: TimedRow): number => b[1] - a[1] || b[2] - a[2] || b[0] - a[0];
+  const newest = (rows: TimedRow[]): TimedRow[] => rows.sort(byTime).slice(0, count);
+  let best: TimedRow[] = [];
+  const blocks = ids.length <= READ_AT_ONCE ? [{ ids, latestAt: 0 }] : listTimeBlocks(connection, ids);
+  for (let at = 0; at < blocks.length;) {
+    const some: number[] = [];
+    for (; at < blocks.length && (some.length < count || at === 0); at++)
+      some.push(...(blocks[at]?.ids ?? []));
+    best = newest([...best, ...read(some)]);
+    const last = best[count - 1];
+    // One as new as the last may stand after it.
+    if (last !== undefined && (blocks[at]?.latestAt ?? -Infinity) < last[1]) break;
+  }
+  return best.map(([id]) => id);
+}
+
+interface TimeBlock {
+  readonly latestAt: number;
+  readonly ids: readonly number[];
+}
+
+/** The newest first. */
+function listTimeBlocks(connection: Connection, ids: readonly number[]): TimeBlock[] {
+  const groups = Map.groupBy(ids, (id) => Math.floor(id / 2 ** TIME_BLOCK_BITS));
+  const rows = connection.list<readonly [number, number | null]>(LATEST, JSON.stringify([...groups.keys()]));
+  return rows
+    .map(([block, latestAt]) => ({ latestAt: latestAt ?? -Infinity, ids: groups.get(block) ?? [] }))
+    .sort((a, b) => b.latestAt - a.latestAt);
 }
 
 type CandidateRow = readonly [

@@ -31,6 +31,7 @@ import * as vectorsPending from "./migrations/0020-vectors-pending.ts";
 import * as origins from "./migrations/0021-origins.ts";
 import * as labelsAndTimes from "./migrations/0022-labels-and-times.ts";
 import * as messagePlaces from "./migrations/0023-message-places.ts";
+import * as messageTimes from "./migrations/0024-message-times.ts";
 import { sealAll } from "./seals.ts";
 
 interface Migration {
@@ -73,6 +74,7 @@ const MIGRATIONS: readonly Migration[] = [
   origins,
   labelsAndTimes,
   messagePlaces,
+  messageTimes,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

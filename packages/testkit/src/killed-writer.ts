@@ -1,4 +1,4 @@
-/** Kills a writer repeatedly: no acknowledged event is lost, nothing is duplicated, and no batch is partly stored. */
+/** Kills a writer repeatedly, between two acts or in the middle of a write: no acknowledged event is lost, nothing is duplicated, and no batch is partly stored. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -13,11 +13,15 @@ const PROGRAM = fileURLToPath(import.meta.resolve("./crash-writer.ts"));
 const SEED = 4_711;
 const MAX_ACKNOWLEDGED = 120;
 const MAX_WAIT_MS = 40;
+/** At which write of the storing thread it is killed at most; a batch has about ten. */
+const MAX_WRITES = 400;
 
 export interface KilledWriter {
   readonly database: string;
   /** How often it is killed. */
   readonly rounds: number;
+  /** The path of `strace`: then every second kill is at a write to the disk. */
+  readonly tracer?: string | null;
   /** Runs while it writes, before it is killed. */
   readonly meanwhile?: () => Promise<void>;
 }
@@ -27,10 +31,14 @@ async function writeAndKill(
   { database, meanwhile }: KilledWriter,
   start: number,
   random: Random,
+  tracer: string | null,
 ): Promise<string[]> {
-  const enough = random.below(MAX_ACKNOWLEDGED);
+  const enough = tracer === null ? random.below(MAX_ACKNOWLEDGED) : Infinity;
   const waitMs = random.next() < 0.5 ? 0 : random.below(MAX_WAIT_MS);
-  const child = spawn(process.execPath, [PROGRAM, database, String(SEED), String(start)]);
+  const command = [process.execPath, PROGRAM, database, String(SEED), String(start)];
+  const [program = "", ...args] =
+    tracer === null ? command : [tracer, ...killAtWrite(1 + random.below(MAX_WRITES)), ...command];
+  const child = spawn(program, args);
   let output = "";
   let errors = "";
   let doomed = false;
@@ -51,6 +59,10 @@ async function writeAndKill(
   // A line that the kill cut off does not count.
   return output.split("\n").slice(0, -1);
 }
+
+/** Arguments of `strace`: the process dies when it begins its nth write at a place in a file. */
+const killAtWrite = (nth: number): string[] =>
+  `-f -qq -o /dev/null -e trace=pwrite64 -e inject=pwrite64:signal=SIGKILL:when=${nth}`.split(" ");
 
 async function readStored(engine: Engine): Promise<{ eventId: string; messageId: number }[]> {
   const conversation = (await engine.listConversations({ limit: 1 })).items[0];
@@ -93,12 +105,13 @@ async function checkBytes(
 }
 
 export async function killWriters(writer: KilledWriter): Promise<void> {
-  const { database, rounds } = writer;
+  const { database, rounds, tracer = null } = writer;
   const random = makeRandom(SEED);
   const acknowledged = new Set<string>();
   let start = 0;
   for (let round = 0; round < rounds; round++) {
-    for (const id of await writeAndKill(writer, start, random)) acknowledged.add(id);
+    for (const id of await writeAndKill(writer, start, random, round % 2 === 1 ? tracer : null))
+      acknowledged.add(id);
 
     const engine = await openEngine({ database, thread: false });
     const stored = await readStored(engine);

@@ -106,6 +106,7 @@ export function writeLongInterruptedArchive(path: string, messages: number): voi
 
 /** SQL that reverts each migration, newest first, where no row of its own is needed to look like an earlier archive. */
 const TAKE_BACK: Readonly<Record<number, string>> = {
+  24: "DROP INDEX message_times;",
   23: "DROP INDEX message_places;",
   22: "DROP INDEX undated_messages; ALTER TABLE messages DROP COLUMN dated; ALTER TABLE conversations DROP COLUMN unlisted_at; ALTER TABLE conversations DROP COLUMN pinned_at; ALTER TABLE conversations DROP COLUMN tags; ALTER TABLE conversations DROP COLUMN name;",
   21: "ALTER TABLE conversations DROP COLUMN model; ALTER TABLE conversations DROP COLUMN title; ALTER TABLE conversations DROP COLUMN branch; ALTER TABLE conversations DROP COLUMN project; ALTER TABLE conversations DROP COLUMN agent;",

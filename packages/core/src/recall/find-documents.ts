@@ -287,7 +287,8 @@ async function addTested(
   });
   for (const [at, [name]] of common.entries()) {
     const listing = listings.get(name) as ClueListing;
-    const older = (found[at] ?? []).filter((id) => id < listedFrom(name));
+    // Like all listings, the latest first.
+    const older = (found[at] ?? []).filter((id) => id < listedFrom(name)).sort((a, b) => b - a);
     listings.set(name, { ...listing, ids: [...listing.ids, ...older] });
   }
 }

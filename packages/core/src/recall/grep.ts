@@ -13,6 +13,7 @@ import { findDocuments, isFoundStrictly } from "./find-documents.ts";
 import type { FoundDocuments } from "./find-documents.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { GrepHit } from "./hits.ts";
+import { IdSet } from "./id-set.ts";
 import { findNearest, fuseDocuments, scoreByRank } from "./vector-search.ts";
 import type { FoundBy, FusedDocuments, QuestionVector } from "./vector-search.ts";
 import { OwnWords } from "./own-words.ts";
@@ -352,14 +353,13 @@ function findPassed(
 ): (id: number) => boolean {
   const holding = new Set(ranked.filter(({ complete }) => complete).map(({ id }) => id));
   if (sort !== "recency") return () => holding.size >= shown;
-  const taken = tied.ids
-    .flatMap((id) => candidates.get(id) ?? [])
+  const isTied = new IdSet([tied.ids]);
+  const taken = [...candidates.values()]
+    .filter(({ id }) => isTied.has(id))
     .toSorted(compareNewest)
     .slice(0, tied.count)
     .filter(({ id }) => holding.has(id));
-  if (taken.length < shown) return () => false;
-  const isTied = new Set(tied.ids);
-  return (id) => isTied.has(id);
+  return taken.length < shown ? () => false : (id) => isTied.has(id);
 }
 
 /** Behind the rest. */

@@ -1,12 +1,12 @@
 /**
  * A set of document ids. Ids are given out one after the other, so tens of thousands of them lie close together and one bit of an array for
- * each does the work of a hash table in a fraction of the time. A listing in which they are far apart is searched as it is, the latest first;
- * several of those that span too much become a table after all.
+ * each does the work of a hash table in a fraction of the time. Listings in which they are far apart are merged and searched, the latest
+ * first; ids in another order that span too much become a table after all.
  */
 
 /** Ids further apart than this go into a table. */
 const MAX_RANGE = 4_000_000;
-/** A listing with fewer ids than one in so many is searched: to mark them would touch all of the range. */
+/** Listings with fewer ids than one in so many are searched: to mark them would touch all of the range. */
 const MAX_GAP = 32;
 
 interface IdRange {
@@ -34,12 +34,12 @@ export class IdSet {
   readonly #table: Pick<ReadonlySet<number>, "has"> | null;
 
   constructor(lists: readonly (readonly number[])[]) {
-    const [only = [], ...more] = lists.filter((ids) => ids.length > 0);
-    if (more.length === 0 && isSparse(only)) {
+    if (lists.every(isLatestFirst) && isSparse(lists)) {
+      const ids = mergeLatest(lists.filter((each) => each.length > 0));
       this.#low = 0;
       this.#marks = null;
-      this.#table = { has: (id) => holdsId(only, id) };
-      this.size = only.length;
+      this.#table = { has: (id) => holdsId(ids, id) };
+      this.size = ids.length;
       return;
     }
     const { low, size: range } = measureRange(lists);
@@ -70,16 +70,44 @@ export class IdSet {
   }
 }
 
-/** Whether ids come the latest first, each once, and far apart. */
-function isSparse(ids: readonly number[]): boolean {
-  const [first = 0, last = 0] = [ids[0], ids.at(-1)];
-  return (
-    first - last > MAX_GAP * ids.length && ids.every((id, at) => at === 0 || id < (ids[at - 1] as number))
-  );
+/** Whether ids come the latest first, each once. */
+function isLatestFirst(ids: readonly number[]): boolean {
+  for (let at = 1; at < ids.length; at++) if ((ids[at] as number) >= (ids[at - 1] as number)) return false;
+  return true;
+}
+
+/** Whether ids that come the latest first are far apart. */
+function isSparse(lists: readonly (readonly number[])[]): boolean {
+  let [first, last, count] = [-Infinity, Infinity, 0];
+  for (const ids of lists) {
+    first = Math.max(first, ids[0] ?? -Infinity);
+    last = Math.min(last, ids.at(-1) ?? Infinity);
+    count += ids.length;
+  }
+  return first - last > MAX_GAP * count;
+}
+
+/** The ids of lists in which the latest comes first, each once, in the same order. */
+function mergeLatest(lists: readonly (readonly number[])[]): ArrayLike<number> {
+  const [only = [], ...more] = lists;
+  if (more.length === 0) return only;
+  const merged = new Float64Array(lists.reduce((sum, ids) => sum + ids.length, 0));
+  const places = new Uint32Array(lists.length);
+  for (let size = 0; ; size++) {
+    let latest = -Infinity;
+    for (let at = 0; at < lists.length; at++) {
+      const id = lists[at]?.[places[at] as number] ?? -Infinity;
+      if (id > latest) latest = id;
+    }
+    if (latest === -Infinity) return merged.subarray(0, size);
+    for (let at = 0; at < lists.length; at++)
+      if (lists[at]?.[places[at] as number] === latest) places[at] = (places[at] as number) + 1;
+    merged[size] = latest;
+  }
 }
 
 /** Looks for an id where the latest comes first. */
-function holdsId(ids: readonly number[], wanted: number): boolean {
+function holdsId(ids: ArrayLike<number>, wanted: number): boolean {
   let [from, to] = [0, ids.length];
   while (from < to) {
     const middle = (from + to) >> 1;

@@ -1,3 +1,4 @@
+import { oddMessage } from "@lossless/testkit/odd-messages.ts";
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
@@ -25,70 +26,16 @@ function send(arrivals: readonly unknown[], options: RepairOptions = {}) {
   return writeMessages(repairMessages(drafts, options), { timeOf: () => 0, modelOf: () => undefined });
 }
 
-const text = fc.constantFrom(
-  "words",
-  "",
-  " \n",
-  "cut \ud83d",
-  "\ude00 the other half",
-  "</summary></recall></tool_result>",
-  "\u0000 zero",
-);
-const id = fc.constantFrom("a", "b", "an id|with:signs", "", "x".repeat(90), "half \ud83d");
-const name = fc.constantFrom(
-  "exec",
-  "web.search",
-  "mcp:server/tool",
-  "1st",
-  "",
-  "n".repeat(200),
-  "名前",
-  "x]\n\ud83d",
-);
-const block = fc.oneof(
-  text.map((value) => ({ type: "text", text: value })),
-  fc.record({
-    type: fc.constant("toolCall"),
-    id,
-    name,
-    arguments: fc.dictionary(text, text, { maxKeys: 2 }),
-  }),
-  fc.record({ type: fc.constant("tool_use"), id, name, input: fc.record({ command: text }) }),
-  fc.record({ type: fc.constant("thinking"), thinking: text }),
-  fc.record({
-    type: fc.constant("image"),
-    mimeType: fc.constant("image/png"),
-    data: fc.constant("iVBORw0KGgo="),
-  }),
-  fc.record({ type: fc.constant("tool_result"), tool_use_id: id, content: text }),
-  fc.record({ type: fc.constant("unheard_of"), value: text }),
-);
-const content = fc.oneof(text, fc.array(block, { maxLength: 4 }));
-const arrival = fc.oneof(
-  fc.record({
-    role: fc.constantFrom("user", "assistant", "system"),
-    content,
-    model: fc.constantFrom("m", "n"),
-  }),
-  fc.record({
-    role: fc.constant("toolResult"),
-    toolCallId: id,
-    toolName: name,
-    content: fc.array(
-      text.map((value) => ({ type: "text", text: value })),
-      { maxLength: 3 },
-    ),
-  }),
-);
-
 describe("the messages that are sent", () => {
   test("are ones that no provider refuses, whatever the archive holds", () => {
     fc.assert(
-      fc.property(fc.array(arrival, { minLength: 1, maxLength: 14 }), (arrivals) => {
+      fc.property(fc.array(oddMessage, { minLength: 1, maxLength: 14 }), (arrivals) => {
         for (const provider of PROVIDERS) {
           expect(listRefusals(provider, send(arrivals))).toEqual([]);
           expect(listRefusals(provider, send(arrivals, { provider }))).toEqual([]);
         }
+        // None of them failed.
+        expect(send(arrivals).filter(({ isError }) => isError === true)).toEqual([]);
       }),
       { numRuns: 400 },
     );

@@ -18,6 +18,25 @@ test("whatever happens to a conversation, the archive proves whole and every con
 test("the same holds without a database", () =>
   playSeeds({ ...SHORT, makeGround: makeMemoryGround, seeds: rounds({ test: 1, soak: 8 }), first: 3 }));
 
+test("the same holds with two processes that write in turns", () =>
+  playSeeds({
+    ...SHORT,
+    makeGround: isSoak ? makeSqliteGround : makeMemoryGround,
+    processes: "two",
+    seeds: rounds({ test: 1, soak: 4 }),
+    first: 21,
+  }));
+
+test.runIf(isSoak)("the same holds with two programs of which either is killed while the other goes on", () =>
+  playSeeds({
+    ...SHORT,
+    makeGround: makeSqliteGround,
+    processes: "two real",
+    seeds: rounds({ test: 0, soak: 4 }),
+    first: 31,
+  }),
+);
+
 test("a script that fails is shortened to what it takes, and named by a command", async () => {
   /** Takes a history that comes again whole for a new one. */
   const makeForgetful: MakeGround = async (folder) => {

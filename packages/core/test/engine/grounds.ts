@@ -13,12 +13,20 @@ import type { Store } from "../../src/store/store.ts";
 import { gather, readTables } from "./archive-tables.ts";
 import type { ArchiveTables } from "./archive-tables.ts";
 
+/** Where a process of its own finds the archive. */
+export interface StoreLocation {
+  readonly address: string;
+  readonly filesDir?: string;
+}
+
 export interface Ground {
   /** Opened anew for every process. */
   openStore(options: { readonly readOnly: boolean }): Promise<Store>;
   readTables(): Promise<ArchiveTables>;
   /** What a killed process leaves; null: it is killed by an error in its midst, and what it wrote stays. */
   readonly image: Image | null;
+  /** Null: only this process can open it. */
+  readonly location: StoreLocation | null;
 }
 
 interface Image {
@@ -33,6 +41,7 @@ export const makeSqliteGround: MakeGround = async (folder) => {
   return {
     openStore: ({ readOnly }) => openStore(database, { readOnly, create: !readOnly, derive: deriveMessage }),
     readTables: async () => readTables(database),
+    location: { address: database },
     image: {
       keep() {
         for (const end of ["", "-wal"]) copyIfThere(`${database}${end}`, `${database}.image${end}`);
@@ -70,6 +79,7 @@ export const makeMemoryGround: MakeGround = async () => {
         archive.list("fork_items"),
       ]),
     image: null,
+    location: null,
   };
 };
 

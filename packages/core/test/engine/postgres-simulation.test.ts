@@ -23,27 +23,38 @@ const onServer =
   (server: PostgresServer): MakeGround =>
   async (folder) => {
     const address = await server.createDatabase();
+    const filesDir = `${folder}/files`;
     return {
       openStore: ({ readOnly }) =>
-        openStore(address, {
-          readOnly,
-          create: !readOnly,
-          filesDir: `${folder}/files`,
-          derive: deriveMessage,
-        }),
+        openStore(address, { readOnly, create: !readOnly, filesDir, derive: deriveMessage }),
       readTables: () => askForTables(async (sql) => (await server.query(address, sql)).map(readNumbers)),
       image: null,
+      location: { address, filesDir },
     };
   };
 
+const FILE = "packages/core/test/engine/postgres-simulation.test.ts";
+const SHORT = { file: FILE, steps: 60, proveEvery: 10 };
+
 describePostgres("everything that happens to conversations", (server) => {
   test("leaves an archive on a server whole, and every context stands for it exactly once", () =>
+    playSeeds({ ...SHORT, makeGround: onServer(server), seeds: rounds({ test: 2, soak: 8 }), first: 2 }));
+
+  test("does so with two processes that write in turns", () =>
     playSeeds({
+      ...SHORT,
       makeGround: onServer(server),
-      file: "packages/core/test/engine/postgres-simulation.test.ts",
-      seeds: rounds({ test: 2, soak: 8 }),
-      first: 2,
-      steps: 60,
-      proveEvery: 10,
+      processes: "two",
+      seeds: rounds({ test: 1, soak: 4 }),
+      first: 21,
+    }));
+
+  test("does so with two programs of which either is killed while the other goes on", () =>
+    playSeeds({
+      ...SHORT,
+      makeGround: onServer(server),
+      processes: "two real",
+      seeds: rounds({ test: 1, soak: 4 }),
+      first: 31,
     }));
 });

@@ -4,6 +4,7 @@ import { expect } from "vitest";
 
 import type { MakeGround } from "./grounds.ts";
 import { playOrExplain } from "./simulation-script.ts";
+import type { SimulatedProcesses } from "./simulation.ts";
 
 /** `LCM_SEED=random` names none. */
 const ONLY = /^\d+$/.test(process.env["LCM_SEED"] ?? "") ? Number(process.env["LCM_SEED"]) : null;
@@ -19,22 +20,23 @@ export interface SeedChoice {
   readonly first?: number;
   readonly steps: number;
   readonly proveEvery: number;
+  readonly processes?: SimulatedProcesses;
 }
 
 export async function playSeeds({
-  makeGround,
   file,
   seeds,
   first,
   steps,
   proveEvery,
+  ...choice
 }: SeedChoice): Promise<void> {
   const begin = firstSeed(first);
   let crashed = 0;
   for (const seed of ONLY === null ? Array.from({ length: seeds }, (_, at) => begin + at) : [ONLY]) {
     const script = {
+      ...choice,
       seed,
-      makeGround,
       crashes: CRASHES,
       steps: ONLY === null || STEPS === undefined ? stepsUpTo(steps) : STEPS,
       proveEvery: ONLY === null ? proveEvery : 1,

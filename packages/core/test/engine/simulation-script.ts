@@ -5,10 +5,13 @@ import type { PlayedSteps, StepScript } from "@lossless/testkit/shorten-script.t
 
 import type { MakeGround } from "./grounds.ts";
 import { Simulation } from "./simulation.ts";
+import type { SimulatedProcesses } from "./simulation.ts";
 
 export interface Script extends StepScript {
   readonly makeGround: MakeGround;
   readonly crashes: number;
+  /** One unless named. */
+  readonly processes?: SimulatedProcesses;
   /** The whole archive is proven and contexts are made after every so many steps; a second process reads after each. */
   readonly proveEvery: number;
 }
@@ -17,11 +20,11 @@ export interface Played extends PlayedSteps {
   readonly crashed: number;
 }
 
-async function play(script: Script): Promise<Played> {
+export async function play(script: Script): Promise<Played> {
   using folder = makeTemporaryFolder();
-  const { seed, crashes, steps, proveEvery } = script;
+  const { seed, crashes, steps, proveEvery, processes = "one" } = script;
   const ground = await script.makeGround(folder.path);
-  const simulation = new Simulation({ seed, crashes, ground, folder: folder.path });
+  const simulation = new Simulation({ seed, crashes, processes, ground, folder: folder.path });
   const end = (faults: readonly string[]): Played => ({
     crashed: simulation.crashed,
     trail: simulation.trail,

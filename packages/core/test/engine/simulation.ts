@@ -9,23 +9,20 @@
  * A crash is what a killed process leaves. Where the files of a moment can be kept, the act goes on in vain, then the files of that moment are
  * put back; elsewhere the act fails in its midst. Then the archive is opened again, and the host does again whatever it was about to do.
  */
-import { makeClock, makeRandom } from "@lossless/testkit";
+import { makeRandom } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 
 import { createLocalEngine } from "../../src/engine/local-engine.ts";
-import { POSITION_STEP, resolveSettings } from "../../src/index.ts";
-import type { Arrival, Complete, Engine, SessionRef, Settings } from "../../src/index.ts";
+import { POSITION_STEP } from "../../src/index.ts";
+import type { Arrival, Engine, SessionRef } from "../../src/index.ts";
 
 import { findArchiveFaults, findContextFaults, findHistoryFaults } from "./simulation-checks.ts";
 import type { Ground } from "./grounds.ts";
 import { moveAndCompare } from "./move-archive.ts";
+import { drawWords, PlayedProcess, RealProcess, settingsOf } from "./simulated-process.ts";
+import type { SimulatedProcess } from "./simulated-process.ts";
 
 const MAIN = { key: "agent:main:simulation", id: "simulation", owner: "main" };
-const WORDS =
-  "seed bed row bench label printer truck order door lamp water soil frost glass north gate price stock crate shelf moss fern".split(
-    " ",
-  );
-
 /** What the host has handed over under one id. */
 export interface SimulatedEvent {
   readonly session: SessionRef;
@@ -62,7 +59,11 @@ export interface SimulationOptions {
   readonly folder: string;
   /** Share of the acts in which the process is killed. */
   readonly crashes: number;
+  /** The processes that write, in turns that the seed draws. */
+  readonly processes: SimulatedProcesses;
 }
+
+export type SimulatedProcesses = "one" | "two" | "two real";
 
 /** How many looks at the clock, draws of an id and calls to a model into an act it may be killed; mostly few, as most acts have few. */
 const MAX_FUSE = 60;
@@ -79,15 +80,14 @@ export class Simulation {
   /** Of the models: called by work in the background, too, which must not change what the steps draw. */
   readonly #modelRandom: Random;
   #random: Random;
-  #engine: Engine | null = null;
+  #processes: SimulatedProcess[] = [];
+  /** The number of the process that acts. */
+  #actor = 0;
   #calls = 0;
   #boundaries = 0;
   #skewMs = 0;
   #opened = 0;
   #moves = 0;
-  /** Moments until the process is killed; null: not in this act. */
-  #fuse: number | null = null;
-  #isKilled = false;
   /** What the host of a killed process does again. */
   #redo: (() => Promise<unknown>)[] = [];
   crashed = 0;
@@ -121,65 +121,39 @@ export class Simulation {
   }
 
   async open(): Promise<void> {
-    const { seed, ground } = this.#options;
-    const clock = makeClock(seed + 1_000_000 * this.#opened++);
-    const random = this.#modelRandom;
-    const model: Complete = async () => {
-      this.#burn();
-      const fate = random.next();
-      if (fate < 0.1) return { kind: "failure", failure: "unavailable", message: "busy" };
-      if (fate < 0.15) throw new Error("the connection was reset");
-      return {
-        kind: "text",
-        text:
-          fate < 0.2 ? "" : `They spoke of ${drawWords(random, 3 + random.below(fate < 0.25 ? 2_000 : 20))}.`,
-        model: { provider: "fake", model: "fake" },
-        inputTokens: null,
-        outputTokens: null,
-      };
-    };
-    this.#engine = createLocalEngine({
-      store: await ground.openStore({ readOnly: false }),
-      settings: this.#settings(),
-      clock: {
-        now: () => {
-          this.#burn();
-          return clock.now() + this.#skewMs;
-        },
-        random: (size) => {
-          this.#burn();
-          return clock.random(size);
-        },
-      },
-      complete: seed % 3 === 0 ? model : null,
-    });
+    const count = this.#options.processes === "one" ? 1 : 2;
+    while (this.#processes.length < count) this.#processes.push(await this.#start());
   }
 
-  /** Settings small enough that folds reach several depths within a few hundred messages. */
-  #settings(): Settings {
-    const random = makeRandom(this.#options.seed + 1);
-    const config = {
-      freshTailCount: 2 + random.below(12),
-      leafChunkTokens: 300 + random.below(1_500),
-      leafTargetTokens: 120,
-      condensedTargetTokens: 100,
-      leafMinFanout: 2 + random.below(4),
-      condensedMinFanout: 2 + random.below(2),
-      sweepMaxDepth: random.below(4) - 1,
-      newSessionRetainDepth: random.below(4) - 1,
-      pruneHeartbeatOk: random.next() < 0.5,
-    };
-    return resolveSettings({ env: {}, config }).settings;
+  async #start(): Promise<SimulatedProcess> {
+    const { seed, ground, processes } = this.#options;
+    const orders = { seed, number: this.#opened++ };
+    const skewMs = (): number => this.#skewMs;
+    if (processes === "two real") {
+      if (ground.location === null) throw new Error("no other process can open this archive");
+      const process = new RealProcess({ ...orders, location: ground.location }, skewMs);
+      // It answers when it is open.
+      await process.arm(null);
+      return process;
+    }
+    const store = await ground.openStore({ readOnly: false });
+    const { image } = ground;
+    const keepImage = image === null ? null : () => image.keep();
+    return new PlayedProcess({ ...orders, store, skewMs, random: this.#modelRandom, keepImage });
   }
 
   get engine(): Engine {
-    if (this.#engine === null) throw new Error("the simulation is not open");
-    return this.#engine;
+    return this.#acting.engine;
+  }
+
+  get #acting(): SimulatedProcess {
+    const process = this.#processes[this.#actor];
+    if (process === undefined) throw new Error("the simulation is not open");
+    return process;
   }
 
   async close(): Promise<void> {
-    await this.#engine?.close();
-    this.#engine = null;
+    for (const process of this.#processes.splice(0)) await process.close();
   }
 
   /** Plays the step of this number. */
@@ -190,37 +164,42 @@ export class Simulation {
     let at = random.next() * total;
     const act = this.#acts.find(({ weight }) => (at -= weight) < 0) ?? this.#acts[0];
     const crashes = act?.canCrash === true && random.next() < this.#options.crashes;
-    this.trail.push(`${number} ${act?.name ?? ""}${crashes ? " and crash" : ""}`);
+    this.#actor = this.#drawActor(number);
+    const actor = this.#processes.length > 1 ? ` by ${this.#actor + 1}` : "";
+    this.trail.push(`${number} ${act?.name ?? ""}${actor}${crashes ? " and crash" : ""}`);
     this.#redo = [];
     if (!crashes) return void (await act?.run());
-    this.#fuse = Math.floor(MAX_FUSE ** random.next());
+    const process = this.#acting;
+    await process.arm(Math.floor(MAX_FUSE ** random.next()));
     try {
       await act?.run();
     } catch (error) {
-      if (!this.#isKilled) throw error;
+      if (!process.isKilled) throw error;
     }
-    this.#fuse = null;
-    if (this.#isKilled) await this.#wakeUp();
+    await process.arm(null);
+    if (process.isKilled) await this.#wakeUp();
   }
 
-  /** One of the moments in which the process may be killed. */
-  #burn(): void {
-    const { image } = this.#options.ground;
-    if (this.#isKilled && image === null) throw new Error("the process was killed");
-    if (this.#fuse === null || --this.#fuse > 0) return;
-    this.#fuse = null;
-    this.#isKilled = true;
-    if (image === null) throw new Error("the process was killed");
-    image.keep();
+  /** From a seed of its own, so that the same steps do the same with one process and with two. */
+  #drawActor(number: number): number {
+    return makeRandom(this.#options.seed * 100_003 + number + 50_001).below(this.#processes.length);
   }
 
+  /** The files of the moment are those of every process, so all begin again; elsewhere the other one goes on. */
   async #wakeUp(): Promise<void> {
     this.crashed += 1;
-    await this.close();
-    this.#options.ground.image?.putBack();
-    this.#isKilled = false;
+    const { ground, processes } = this.#options;
+    if (ground.image !== null && processes !== "two real") {
+      await this.close();
+      ground.image.putBack();
+      await this.open();
+    } else {
+      await this.#acting.close();
+      this.#processes[this.#actor] = await this.#start();
+    }
     this.#skewMs += LEASE_ENDED_MS;
-    await this.open();
+    // Whoever is there does it again.
+    this.#actor = this.#random.below(this.#processes.length);
     for (const work of this.#redo) await work();
   }
 
@@ -230,19 +209,18 @@ export class Simulation {
     for (const work of works) await work();
   }
 
-  /** What another process finds missing or twofold. Cheap enough for every step. */
+  /** What other processes find missing or twofold: a new one, and the writer that did not act. Cheap enough for every step. */
   async findLosses(): Promise<string[]> {
-    const { ground } = this.#options;
-    const other = await this.#openReader();
+    const tables = await this.#options.ground.readTables();
+    const history = { tables, events: this.#events, talks: this.#talks };
+    const reader = await this.#openReader();
     try {
-      return await findHistoryFaults({
-        engine: other,
-        tables: await ground.readTables(),
-        events: this.#events,
-        talks: this.#talks,
-      });
+      const faults = await findHistoryFaults({ engine: reader, ...history });
+      for (const { engine } of this.#processes.toSpliced(this.#actor, 1))
+        faults.push(...(await findHistoryFaults({ engine, ...history })));
+      return faults;
     } finally {
-      await other.close();
+      await reader.close();
     }
   }
 
@@ -264,7 +242,7 @@ export class Simulation {
   async #openReader(): Promise<Engine> {
     return createLocalEngine({
       store: await this.#options.ground.openStore({ readOnly: true }),
-      settings: this.#settings(),
+      settings: settingsOf(this.#options.seed),
     });
   }
 
@@ -555,12 +533,10 @@ export class Simulation {
   }
 
   async #reopen(): Promise<void> {
-    await this.close();
-    await this.open();
+    await this.#acting.close();
+    this.#processes[this.#actor] = await this.#start();
   }
 }
 
-const drawWords = (random: Random, count: number): string =>
-  Array.from({ length: count }, () => random.pick(WORDS)).join(" ");
 const drawText = (random: Random): string =>
   drawWords(random, random.next() < 0.1 ? 60 + random.below(200) : 1 + random.below(40));

@@ -30,7 +30,7 @@ import { PI_SESSION } from "../formats/pi-session.ts";
 import { QWEN } from "../formats/qwen.ts";
 
 /** Line formats, the most specific first: other programs also write what the last ones accept. */
-const FORMATS: readonly TranscriptFormat[] = [
+export const LINE_FORMATS: readonly TranscriptFormat[] = [
   CLAUDE_CODE,
   PI_SESSION,
   CODEX,
@@ -87,7 +87,7 @@ export interface StandIn {
 }
 
 export function getFormat(name: FormatName): TranscriptFormat {
-  const format = FORMATS.find((candidate) => candidate.name === name);
+  const format = LINE_FORMATS.find((candidate) => candidate.name === name);
   if (format !== undefined) return format;
   throw new EngineError("usage", `cannot import: unknown format ${String(name)}`, {
     hint: describeSupported(),
@@ -247,7 +247,7 @@ function isJson(bytes: Uint8Array): boolean {
 
 function recognise(entry: JsonObject, isFirst: boolean): TranscriptFormat | null {
   const accepted = isFirst ? ["certain", "likely"] : ["certain"];
-  return FORMATS.find((format) => accepted.includes(format.recognise(entry))) ?? null;
+  return LINE_FORMATS.find((format) => accepted.includes(format.recognise(entry))) ?? null;
 }
 
 /** The UUID in a file's name, if there is one. */
@@ -297,5 +297,5 @@ function describeStranger(stranger: JsonObject | null, lines: number): string {
 }
 
 function describeSupported(): string {
-  return `Supported are ${FORMATS.map((format) => `${format.title} (${format.name})`).join(", ")}.`;
+  return `Supported are ${LINE_FORMATS.map((format) => `${format.title} (${format.name})`).join(", ")}.`;
 }
