@@ -12,10 +12,14 @@ import type { ClueListing, ClueRequest, CluesFound, DoubtsFound } from "../store
 import { readLiteralClue, requiredLiterals } from "../text/index.ts";
 import type { LiteralClue, TextClue } from "../text/index.ts";
 
+/** Reading this few messages is faster than using the index and the spelled words. */
+const FEW_MESSAGES = 1_000;
 /** A literal in more messages than this is common: the page is soon full, or most have to be read anyway. */
 const MAX_NARROWED = 20_000;
 /** Reading so many messages costs less than resolving doubts. */
-const FEW_CERTAIN = 500;
+const FEW_FOUND = 500;
+/** Fewer of all messages hardly fill a page. */
+const FEW_SHARE = 0.01;
 
 export class RegexCandidates {
   readonly #store: Store;
@@ -48,7 +52,7 @@ export class RegexCandidates {
       clues.length === 0 ? null : findIfHealthy(store, { kind: "message", clues, scope, limit });
     const sure = await list(
       literals.flatMap(({ certain }) => certain ?? []),
-      FEW_CERTAIN,
+      FEW_FOUND,
     );
     const [fewest] = sure === null ? [] : sortListed(sure);
     if (sure !== null && fewest !== undefined)
@@ -58,8 +62,13 @@ export class RegexCandidates {
       MAX_NARROWED,
     );
     const [rarest] = found === null ? [] : sortListed(found);
-    if (found === null || rarest === undefined) return null;
+    if (found === null || rarest === undefined || found.total <= FEW_MESSAGES) return null;
     return new RegexCandidates(store, scope, found, rarest.ids, literals[rarest.at] ?? null);
+  }
+
+  /** Whether few messages match the clue. */
+  get isFew(): boolean {
+    return this.#ids.length <= FEW_SHARE * this.#total;
   }
 
   /** The candidates among some messages. */

@@ -19,8 +19,6 @@ import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
 import type { Reach } from "./reach.ts";
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** Reading this few messages is faster than using the index and the spelled words. */
-const FEW_MESSAGES = 1_000;
 /** So many of the newest messages are searched first. Their candidates are found in some 10 ms. */
 const FIRST_PART = 16_384;
 /** A page is usually full after few texts; if it is not, larger stretches cost less. */
@@ -198,11 +196,15 @@ async function* listParts({
 }: Job): AsyncGenerator<{ documents: Document[]; isLast: boolean }> {
   const list = async (kind: "message" | "summary", limit?: number): Promise<DatedId[]> =>
     kinds.includes(kind) ? store.listNewest({ kind, scope, within: null, ...given({ limit }) }) : [];
+  const candidates = kinds.includes("message") ? await RegexCandidates.find(store, pattern, scope) : null;
   const summaries = await list("summary");
+  // Few messages hardly fill a page: the newest of them need not be found before the others.
+  if (candidates?.isFew === true) {
+    const messages = await store.listNewest({ kind: "message", scope, within: await candidates.list() });
+    return yield { documents: merge(messages, summaries), isLast: true };
+  }
   const newest = await list("message", firstPart + 1);
   const isLast = newest.length <= firstPart;
-  const isFew = isLast && newest.length <= FEW_MESSAGES;
-  const candidates = isFew ? null : await RegexCandidates.find(store, pattern, scope);
   // Documents of one time are in the same part, because their places order them.
   const border = newest[firstPart]?.createdAt ?? -Infinity;
   const isRecent = ({ createdAt }: DatedId): boolean => createdAt > border;
