@@ -167,7 +167,7 @@ export {
   decodeTerms,
   encodeForIndex,
   FTS_TOKENIZE,
-  isDoubtful,
+  DoubtReader,
   Spelling,
 } from "./text/index.ts";
 export type { IndexTerms, ReadTerms, SpellingDoubt } from "./text/index.ts";

@@ -202,6 +202,8 @@ const NEWEST = {
   },
 } as const;
 
+const NEWEST_FIRST = "ORDER BY created_at DESC, id DESC LIMIT $7::bigint";
+
 const bindRanges = (ranges: readonly IdRange[]): SqlValue[] => [
   ranges.map(([first]) => first),
   ranges.map(([, last]) => last),
@@ -209,11 +211,14 @@ const bindRanges = (ranges: readonly IdRange[]): SqlValue[] => [
 
 export async function listNewest(
   { sql }: StoreContext,
-  { kind, scope, within }: Parameters<Store["listNewest"]>[0],
+  { kind, scope, within, limit }: Parameters<Store["listNewest"]>[0],
 ): Promise<DatedId[]> {
   const ranges = within === null ? [] : bindRanges(within);
   const text = NEWEST[kind][within === null ? "all" : "within"];
-  const rows = await sql.all<DatedRow>(text, ...bindScope(scope), ...ranges);
+  const rows =
+    within === null && limit !== undefined
+      ? await sql.all<DatedRow>(`${text} ${NEWEST_FIRST}`, ...bindScope(scope), limit)
+      : await sql.all<DatedRow>(text, ...bindScope(scope), ...ranges);
   return rows.map(toDated).sort((a, b) => b.createdAt - a.createdAt || b.id - a.id);
 }
 

@@ -12,7 +12,7 @@ import type {
   ClueRequest,
   CluesFound,
   DocumentKind,
-  IdRange,
+  DoubtsFound,
   RecallScope,
   TextClue,
 } from "@lossless/core/ports";
@@ -476,13 +476,14 @@ export function findDoubts(
   { sql }: StoreContext,
   doubts: readonly SpellingDoubt[],
   scope: RecallScope,
-): Promise<IdRange[]> {
+): Promise<DoubtsFound> {
   const { owner = null } = scope;
   return sql.read(async (snapshot) => {
-    const [doubtful, pending] = await Promise.all([
+    const [{ words, unresolvedIds }, pending] = await Promise.all([
       findDoubtful(snapshot, doubts, owner),
       snapshot.all<{ id: number }>(PENDING_IDS, owner),
     ]);
-    return toRanges([...doubtful, ...pending.map(({ id }) => id)]);
+    const unresolved = toRanges([...unresolvedIds, ...pending.map(({ id }) => id)]);
+    return { words, unresolved, isWhole: true };
   });
 }

@@ -6,7 +6,7 @@
  * rebuilt; its messages, and pending ones, have to be read.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import { isDoubtful, Spelling } from "@lossless/core/adapter";
+import { DoubtReader, Spelling } from "@lossless/core/adapter";
 import type { IndexTerms, ReadTerms, SpellingDoubt } from "@lossless/core/adapter";
 import type { IdRange } from "@lossless/core/ports";
 import type { Sql, WriteSql } from "./connection.ts";
@@ -227,17 +227,18 @@ export async function readParts(sql: Sql, owner: string | null): Promise<StoredP
   });
 }
 
-/** The messages whose spelling raises one of the doubts, or is unknown, as ranges in order. */
+/** The words that raise the doubts, and the messages whose words are not known. */
 export async function findDoubtful(
   sql: Sql,
   doubts: readonly SpellingDoubt[],
   owner: string | null,
-): Promise<number[]> {
+): Promise<{ words: string[][]; unresolvedIds: number[] }> {
+  const reader = new DoubtReader(doubts);
   const parts = await readParts(sql, owner);
-  return parts.flatMap(({ ids, opaqueIds, words }) => {
-    const isOpen = words === null || doubts.some((doubt) => isDoubtful(words, doubt));
-    return [...(isOpen ? ids : opaqueIds)];
-  });
+  const unresolvedIds = parts.flatMap(({ ids, opaqueIds, words }) => [
+    ...(words === null || !reader.read(words) ? ids : opaqueIds),
+  ]);
+  return { words: reader.found, unresolvedIds };
 }
 
 /** Ids as ranges, in order. */

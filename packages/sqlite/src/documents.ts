@@ -123,12 +123,15 @@ const TEXTS_WITHIN = `
  * From indexes alone if all are listed: rows are as long as their texts. If ranges are given, the plus prevents SQLite from walking whole
  * conversations for each of them.
  */
+const TIMED_MESSAGES = `
+  FROM messages m INDEXED BY messages_by_time
+  WHERE m.conversation_id IN (${SCOPED}) AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3)`;
+const NEWEST_MESSAGES = `
+  SELECT json_group_array(json_array(id, created_at)) AS times FROM (
+    SELECT m.message_id AS id, m.created_at ${TIMED_MESSAGES} ORDER BY m.created_at DESC, m.message_id DESC LIMIT ?4)`;
 const NEWEST = {
   message: {
-    all: `
-      SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times FROM messages m INDEXED BY messages_by_time
-      WHERE m.conversation_id IN (${SCOPED})
-        AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3)`,
+    all: `SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times ${TIMED_MESSAGES}`,
     within: `
       SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times FROM json_each(?4) j
       CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
@@ -314,16 +317,24 @@ export function readTexts(
 
 export function listNewest(
   { connection }: StoreContext,
-  { kind, scope, within }: Parameters<Store["listNewest"]>[0],
+  { kind, scope, within, limit }: Parameters<Store["listNewest"]>[0],
 ): DatedId[] {
   const [conversations, since, before] = bindScope(scope);
-  const values = [conversations ?? "{}", since, before, ...(within === null ? [] : [JSON.stringify(within)])];
-  const sql = NEWEST[kind][within === null ? "all" : "within"];
-  const row = connection.get<{ times: string }>(sql, ...values);
+  const values = [conversations ?? "{}", since, before];
+  // What forks inherited is sorted out below, so then a limit must not count here.
+  const isLimited = limit !== undefined && kind === "message" && (scope.inherited ?? []).length === 0;
+  const row = isLimited
+    ? connection.get<{ times: string }>(NEWEST_MESSAGES, ...values, limit)
+    : connection.get<{ times: string }>(
+        NEWEST[kind][within === null ? "all" : "within"],
+        ...values,
+        ...(within === null ? [] : [JSON.stringify(within)]),
+      );
   const times = JSON.parse(row?.times ?? "[]") as [number, number][];
   return dropBeyond(connection, scope, kind, times, ([id]) => id)
     .map(([id, createdAt]) => ({ id, createdAt }))
-    .sort((a, b) => b.createdAt - a.createdAt || b.id - a.id);
+    .sort((a, b) => b.createdAt - a.createdAt || b.id - a.id)
+    .slice(0, limit);
 }
 
 export function readTextsWithin(

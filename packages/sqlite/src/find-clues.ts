@@ -9,6 +9,7 @@ import type {
   ClueRequest,
   CluesFound,
   DocumentKind,
+  DoubtsFound,
   IdRange,
   RecallScope,
   TextClue,
@@ -125,10 +126,15 @@ export function findDoubts(
   { connection }: StoreContext,
   doubts: readonly SpellingDoubt[],
   scope: RecallScope,
-): IdRange[] {
+  within: IdRange | null,
+): DoubtsFound {
   return connection.read(() => {
     const { low, high } = readFacts(connection, "message", scope);
-    return low === null || high === null ? [] : findDoubtful(connection, doubts, { low, high });
+    const whole: IdRange = [low ?? 1, high ?? 0];
+    const [first, last] = within ?? whole;
+    const range: IdRange = [Math.max(first, whole[0]), Math.min(last, whole[1])];
+    const isWhole = range[0] === whole[0] && range[1] === whole[1];
+    return { ...findDoubtful(connection, doubts, range), isWhole };
   });
 }
 

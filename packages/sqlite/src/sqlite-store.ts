@@ -86,6 +86,7 @@ import type {
   FoundSummary,
   Grant,
   Guard,
+  DoubtsFound,
   IdRange,
   ImportedPart,
   Intake,
@@ -524,8 +525,8 @@ export class SqliteStore implements Store {
     return this.#do("search", () => documents.listNewest(this.#context, request));
   }
 
-  async findDoubts(...[doubts, scope]: Parameters<Store["findDoubts"]>): Promise<IdRange[]> {
-    return this.#do("search", () => findDoubts(this.#context, doubts, scope));
+  async findDoubts(...request: Parameters<Store["findDoubts"]>): Promise<DoubtsFound> {
+    return this.#do("search", () => findDoubts(this.#context, ...request));
   }
 
   async readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]> {

@@ -1,5 +1,5 @@
 /**
- * Which blocks of messages can contain a literal as part of a longer word. A block is the distinct words of 512 messages with consecutive
+ * Finds the longer words that a literal of a regular expression can be part of. A block is the distinct words of 512 messages with consecutive
  * ids, as their texts spell them, compressed: a hundredth of the raw archive, read in milliseconds where the texts would take seconds. Like
  * the full-text index it can be rebuilt from the archive at any time.
  *
@@ -11,13 +11,15 @@
  * messages in its range before it is stored, so that a late message would leave the block missing, not wrong.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import { isDoubtful, Spelling } from "@lossless/core/adapter";
+import { DoubtReader, Spelling } from "@lossless/core/adapter";
 import type { IndexTerms, ReadTerms, SpellingDoubt } from "@lossless/core/adapter";
-import type { IdRange } from "@lossless/core/ports";
+import type { DoubtsFound, IdRange } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 
 /** Larger blocks are smaller in total and leave more to read where a literal is found. */
 const BLOCK_MESSAGES = 512;
+/** Most blocks fit into this; pieces of the default size would have to be joined. */
+const DECODED_BYTES = 1 << 18;
 
 const PUT =
   "INSERT INTO word_blocks (block, words) VALUES (?, ?) ON CONFLICT DO UPDATE SET words = excluded.words";
@@ -133,12 +135,13 @@ export function dropBlocksOf(connection: Connection, messageIds: readonly number
 export const countForgotten = (connection: Connection): number =>
   connection.get<{ value: number }>(FORGOTTEN)?.value ?? 0;
 
-/** The messages from `low` to `high` whose spelling raises one of the doubts or is unknown, as ranges in order. */
+/** The words of the messages from `low` to `high` that raise the doubts, and the messages whose words are not known. */
 export function findDoubtful(
   connection: Connection,
   doubts: readonly SpellingDoubt[],
-  { low, high }: { low: number; high: number },
-): IdRange[] {
+  [low, high]: IdRange,
+): Pick<DoubtsFound, "words" | "unresolved"> {
+  const reader = new DoubtReader(doubts);
   const ranges: [number, number][] = [];
   const add = (first: number, last: number): void => {
     const [from, to] = [Math.max(first, low), Math.min(last, high)];
@@ -152,11 +155,11 @@ export function findDoubtful(
     if (block > next) add(firstOf(next), lastOf(block - 1));
     next = block + 1;
     const text = decodeBlock(words);
-    if (text === null || doubts.some((doubt) => isDoubtful(text, doubt))) add(firstOf(block), lastOf(block));
+    if (text === null || !reader.read(text)) add(firstOf(block), lastOf(block));
     else for (const id of readOpaqueIds(text)) add(id, id);
   }
   add(firstOf(next), high);
-  return ranges;
+  return { words: reader.found, unresolved: ranges };
 }
 
 /** The words of a block, for checking it: null when it is not stored, "damaged" when it cannot be read. */
@@ -181,7 +184,7 @@ function encodeBlock(spelling: Spelling, opaqueIds: readonly number[]): Uint8Arr
 /** Null if it is damaged. */
 function decodeBlock(words: Uint8Array): Buffer | null {
   try {
-    return zstdDecompressSync(words);
+    return zstdDecompressSync(words, { chunkSize: DECODED_BYTES });
   } catch {
     return null;
   }

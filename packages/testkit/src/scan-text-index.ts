@@ -8,6 +8,7 @@ import type {
   ClueRequest,
   CluesFound,
   DocumentKind,
+  DoubtsFound,
   IdRange,
   RecallScope,
   TextClue,
@@ -67,10 +68,9 @@ export class ScanTextIndex implements TextIndex {
   }
 
   /** Spelled words are unknown: every message may raise the doubt. */
-  async findDoubts(_doubts: unknown, scope: RecallScope): Promise<IdRange[]> {
-    return this.#list("message", scope)
-      .map(({ id }): IdRange => [id, id])
-      .toReversed();
+  async findDoubts(doubts: readonly unknown[], scope: RecallScope): Promise<DoubtsFound> {
+    const ids = this.#list("message", scope).map(({ id }): IdRange => [id, id]);
+    return { words: doubts.map(() => []), unresolved: ids.toReversed(), isWhole: true };
   }
 
   /** The documents of a scope, the newest first. */

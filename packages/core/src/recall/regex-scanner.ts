@@ -6,6 +6,8 @@ import { Worker } from "node:worker_threads";
 import type { FromScanner, ScanMatch, ScanTexts } from "./regex-worker.ts";
 
 const IDLE_MS = 120_000;
+/** What a text was read from is garbage at once. The default lets 100 MB of it pile up. */
+const YOUNG_GENERATION_MB = 12;
 
 export interface ScanText {
   readonly key: number;
@@ -41,6 +43,13 @@ export class RegexScanner {
     ),
   ) {
     this.#workerUrl = workerUrl;
+  }
+
+  /** Starts the thread, so that it is ready when the first texts have been found. */
+  prepare(): void {
+    if (this.#worker !== null) return;
+    this.#open();
+    this.#restLater();
   }
 
   /** Tests texts; one call at a time. */
@@ -133,7 +142,10 @@ export class RegexScanner {
 
   #open(): Worker {
     if (this.#idle) clearTimeout(this.#idle);
-    this.#worker ??= new Worker(this.#workerUrl, { name: "lossless-regex" });
+    this.#worker ??= new Worker(this.#workerUrl, {
+      name: "lossless-regex",
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    });
     this.#worker.unref();
     return this.#worker;
   }

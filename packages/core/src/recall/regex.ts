@@ -1,30 +1,29 @@
 /**
  * Search by regular expression: over messages, summaries and the lines of large files, the newest first, until the page is full. If the
- * pattern requires a literal, the index and the spelled words show which messages can match at all. If nothing matches, the pattern is
+ * pattern requires a literal, the index shows which messages can match at all (`regex-candidates.ts`). If nothing matches, the pattern is
  * searched as words, and the result says so.
  */
+import { given } from "../text/json-object.ts";
 import type { Note } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
-import type { IdRange, PlacedTime, RecallScope } from "../store/recall.ts";
+import type { DatedId, IdRange, PlacedTime } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
-import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.ts";
-import { MAX_PATTERN_CHARS, readLiteralClue, requiredLiterals } from "../text/index.ts";
+import { MAX_PATTERN_CHARS } from "../text/index.ts";
 import { checkGrep, nextPage, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { CheckedGrep, FileHit, FoundHits, GrepHit, GrepRequest } from "./grep.ts";
 import { OwnWords } from "./own-words.ts";
+import { RegexCandidates } from "./regex-candidates.ts";
 import type { RegexScanner, ScanResult } from "./regex-scanner.ts";
 import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
 import type { Reach } from "./reach.ts";
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** Reading this few messages is faster than using the index and the spelled words. */
-const FEW_MESSAGES = 1_000;
-/** A literal in more messages than this is common: the page is soon full, or most have to be read anyway. */
-const MAX_NARROWED = 20_000;
+/** So many of the newest messages are searched first. Their candidates are found in some 10 ms. */
+const FIRST_PART = 16_384;
 /** A page is usually full after few texts; if it is not, larger stretches cost less. */
 const FIRST_STRETCH = 250;
-const MAX_STRETCH = 2_000;
+const MAX_STRETCH = 1_000;
 const MAX_FILE_BYTES = 64_000_000;
 const BY_REGEX = { score: 1, foundBy: ["regex"] } as const;
 
@@ -74,12 +73,14 @@ export async function grepRegex(
   request: GrepRequest,
   reach: Reach,
   now: number,
+  firstPart: number = FIRST_PART,
 ): Promise<FoundHits> {
   const checked = checkGrep(request, reach);
   checkPattern(checked.pattern);
   const deadline = now + (request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
   const own = new OwnWords(store, request);
-  const job: Job = { store, own, scanner, checked, limits: { deadline, signal: request.signal } };
+  const limits = { deadline, signal: request.signal };
+  const job: Job = { store, own, scanner, checked, limits, firstPart };
   const outcome = request.scope === "files" ? await scanFiles(job, request.fileIds) : await scanTexts(job);
   const { limit, offset } = checked;
   return {
@@ -103,6 +104,8 @@ interface Job {
   readonly scanner: RegexScanner;
   readonly checked: CheckedGrep;
   readonly limits: { readonly deadline: number; readonly signal?: AbortSignal | undefined };
+  /** How many of the newest messages are searched before all others. */
+  readonly firstPart: number;
 }
 
 interface Located {
@@ -127,15 +130,39 @@ function noteStop(stopped: ScanResult["stopped"], tested: number): Note[] {
 }
 
 async function scanTexts(job: Job): Promise<RegexResult> {
-  const { scanner, checked, limits } = job;
-  const documents = await listDocuments(job);
-  const stretches = new Stretches(job, documents);
-  const describe = (page: readonly Located[]): Promise<GrepHit[]> => describeTexts(job, page);
-  // One more than the page shows whether there is another.
-  const enough = checked.offset + checked.limit + 1;
-  const read = (keys: readonly number[]): Promise<ReadonlyMap<number, string>> => readTexts(job, keys);
+  const { checked, scanner } = job;
+  scanner.prepare();
   const order: Located[] = [];
   let tested = 0;
+  // One more than the page shows whether there is another.
+  const enough = checked.offset + checked.limit + 1;
+  const end = (isAll: boolean, stopped: ScanResult["stopped"] = null): RegexResult => ({
+    order,
+    isAll,
+    stopped,
+    tested,
+    describe: (page) => describeTexts(job, page),
+  });
+  for await (const { documents, isLast } of listParts(job)) {
+    for await (const { outcome, isEnd } of scanPart(job, documents)) {
+      tested += outcome.tested;
+      order.push(...(await keepSaid(job, outcome.matches)));
+      if (outcome.stopped !== null) return end(false, outcome.stopped);
+      if (order.length >= enough && !(isEnd && isLast)) return end(false);
+    }
+    if (order.length >= enough && !isLast) return end(false);
+  }
+  return end(true);
+}
+
+/** Tests documents in stretches, the newest first. */
+async function* scanPart(
+  job: Job,
+  documents: readonly Document[],
+): AsyncGenerator<{ outcome: ScanResult; isEnd: boolean }> {
+  const { scanner, checked, limits } = job;
+  const stretches = new Stretches(job, documents);
+  const read = (keys: readonly number[]): Promise<ReadonlyMap<number, string>> => readTexts(job, keys);
   let ahead: Promise<ScanTexts> | null = null;
   for (let at = 0, size = FIRST_STRETCH; at < documents.length;) {
     const texts = await (ahead ?? stretches.read(at, size));
@@ -146,13 +173,8 @@ async function scanTexts(job: Job): Promise<RegexResult> {
     // From the second on, the next stretch is read while this one is tested: most searches end with the first.
     ahead = isFirst ? null : stretches.read(at, size);
     const [outcome] = await Promise.all([scanning, ahead]);
-    tested += outcome.tested;
-    order.push(...(await keepSaid(job, outcome.matches)));
-    if (outcome.stopped !== null) return { order, isAll: false, stopped: outcome.stopped, tested, describe };
-    if (order.length >= enough && at < documents.length)
-      return { order, isAll: false, stopped: null, tested, describe };
+    yield { outcome, isEnd: at >= documents.length };
   }
-  return { order, isAll: true, stopped: null, tested, describe };
 }
 
 /** Messages and summaries share the keys of the scanner. */
@@ -166,18 +188,47 @@ interface Document {
   readonly createdAt: number;
 }
 
-/** The documents to test, the newest first. */
-async function listDocuments({ store, checked }: Job): Promise<Document[]> {
-  const { kinds, scope, pattern } = checked;
-  const lists = await Promise.all(
-    kinds.map(async (kind) => {
-      const within = kind === "message" ? await narrow(store, pattern, scope) : null;
-      const newest = await store.listNewest({ kind, scope, within });
-      return newest.map(({ id, createdAt }) => ({ key: keyOf(kind, id), createdAt }));
-    }),
-  );
-  const [list = [], ...others] = lists;
-  return others.length === 0 ? list : lists.flat().sort(compareNewest);
+/** The documents to test, the newest first, in two parts. Most searches end with the first, whose candidates are soon found. */
+async function* listParts({
+  store,
+  checked: { kinds, scope, pattern },
+  firstPart,
+}: Job): AsyncGenerator<{ documents: Document[]; isLast: boolean }> {
+  const list = async (kind: "message" | "summary", limit?: number): Promise<DatedId[]> =>
+    kinds.includes(kind) ? store.listNewest({ kind, scope, within: null, ...given({ limit }) }) : [];
+  const candidates = kinds.includes("message") ? await RegexCandidates.find(store, pattern, scope) : null;
+  const summaries = await list("summary");
+  // Few messages hardly fill a page: the newest of them need not be found before the others.
+  if (candidates?.isFew === true) {
+    const messages = await store.listNewest({ kind: "message", scope, within: await candidates.list() });
+    return yield { documents: merge(messages, summaries), isLast: true };
+  }
+  const newest = await list("message", firstPart + 1);
+  const isLast = newest.length <= firstPart;
+  // Documents of one time are in the same part, because their places order them.
+  const border = newest[firstPart]?.createdAt ?? -Infinity;
+  const isRecent = ({ createdAt }: DatedId): boolean => createdAt > border;
+  const recent = newest.filter(isRecent);
+  const first = candidates === null ? recent : await candidates.filter(recent);
+  yield { documents: merge(first, summaries.filter(isRecent)), isLast };
+  if (isLast) return;
+  const within = candidates === null ? null : await candidates.list();
+  const older = await store.listNewest({ kind: "message", scope: { ...scope, before: border + 1 }, within });
+  yield {
+    documents: merge(
+      older,
+      summaries.filter((one) => !isRecent(one)),
+    ),
+    isLast: true,
+  };
+}
+
+/** Both, the newest first. */
+function merge(messages: readonly DatedId[], summaries: readonly DatedId[]): Document[] {
+  const toDocuments = (kind: "message" | "summary", list: readonly DatedId[]): Document[] =>
+    list.map(({ id, createdAt }) => ({ key: keyOf(kind, id), createdAt }));
+  const documents = [...toDocuments("message", messages), ...toDocuments("summary", summaries)];
+  return messages.length === 0 || summaries.length === 0 ? documents : documents.sort(compareNewest);
 }
 
 const compareNewest = (a: Document, b: Document): number =>
@@ -294,45 +345,6 @@ async function keepSaid(job: Job, matches: readonly ScanMatch[]): Promise<Locate
       kind: kindOf(key),
       match: [Math.abs(key), start, end, createdAt],
     }));
-}
-
-/** The messages that can match, according to the index and the spelled words; null: any. */
-async function narrow(store: Store, pattern: string, scope: RecallScope): Promise<IdRange[] | null> {
-  const literals = requiredLiterals(pattern).flatMap((literal) => readLiteralClue(literal) ?? []);
-  if (literals.length === 0) return null;
-  const clues = literals.map(({ clue }) => clue);
-  const found = await findIfHealthy(store, { kind: "message", clues, scope, limit: MAX_NARROWED });
-  if (found === null || found.total <= FEW_MESSAGES) return null;
-  const [rarest] = literals
-    .map(({ doubts }, at) => ({ doubts, listing: found.listings[at] as ClueListing }))
-    .filter(({ listing }) => listing.listedFrom === null)
-    .toSorted((a, b) => a.listing.ids.length - b.listing.ids.length);
-  if (rarest === undefined) return null;
-  const single = [...rarest.listing.ids, ...found.pendingIds].map((id): IdRange => [id, id]);
-  const ranges = joinRanges([...(await store.findDoubts(rarest.doubts, scope)), ...single]);
-  const size = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
-  return size > found.total / 2 ? null : ranges;
-}
-
-/** With a damaged index everything has to be read. */
-async function findIfHealthy(store: Store, request: ClueRequest): Promise<CluesFound | null> {
-  try {
-    return await store.findClues(request);
-  } catch (error) {
-    if (error instanceof EngineError && error.code === "database_corrupt") return null;
-    throw error;
-  }
-}
-
-/** The same ids in order, each once. */
-function joinRanges(ranges: readonly IdRange[]): IdRange[] {
-  const joined: [number, number][] = [];
-  for (const [first, last] of ranges.toSorted((a, b) => a[0] - b[0])) {
-    const before = joined.at(-1);
-    if (before && first <= before[1] + 1) before[1] = Math.max(before[1], last);
-    else joined.push([first, last]);
-  }
-  return joined;
 }
 
 async function describeTexts(

@@ -138,6 +138,8 @@ export interface RecallStore extends TextIndex {
     scope: RecallScope;
     /** Only those with ids in the ranges, which do not overlap. */
     within: readonly IdRange[] | null;
+    /** Only so many, the newest; not with ranges. */
+    limit?: number;
   }): Promise<DatedId[]>;
   /** The current messages of the scope with ids in the ranges. */
   readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]>;

@@ -57,6 +57,15 @@ export interface CluesFound {
   readonly recallParts?: readonly RecallParts[];
 }
 
+export interface DoubtsFound {
+  /** The spelled words of messages that raise each doubt, in the order of the doubts. */
+  readonly words: readonly (readonly string[])[];
+  /** Messages with other words that raise a doubt, or whose spelling is unknown, in order. They may be outside the scope and the range. */
+  readonly unresolved: readonly IdRange[];
+  /** Whether this covers all messages of the scope. */
+  readonly isWhole: boolean;
+}
+
 export interface TextIndex {
   findClues(request: ClueRequest): Promise<CluesFound>;
   /** Which of the given documents match each clue. */
@@ -65,6 +74,10 @@ export interface TextIndex {
     clues: readonly TextClue[];
     ids: readonly number[];
   }): Promise<number[][]>;
-  /** Messages whose spelling raises one of the doubts, or is unknown: ranges of ids, in order, which may extend outside the scope. */
-  findDoubts(doubts: readonly SpellingDoubt[], scope: RecallScope): Promise<IdRange[]>;
+  /** Which spelled words raise the doubts. Covers at least the messages of the scope with ids in the range. */
+  findDoubts(
+    doubts: readonly SpellingDoubt[],
+    scope: RecallScope,
+    within: IdRange | null,
+  ): Promise<DoubtsFound>;
 }

@@ -1,6 +1,6 @@
 /**
  * Words as a text spells them, in lower case. They show where a literal of a regular expression may be part of a longer word, which the
- * index of whole words cannot find (`literal-clues.ts`).
+ * index of whole words cannot find (`doubtful-words.ts`).
  *
  * Invariant: every run of three or more ASCII letters and digits of a text, with a letter in it, is part of one of its spelled words, or
  * the text is marked opaque.
@@ -119,19 +119,3 @@ export class Spelling implements SpelledSink {
     }
   }
 }
-
-/** Lower-case letters and digits that may continue before or after, in a longer word. */
-export interface SpellingDoubt {
-  readonly letters: string;
-  readonly side: "before" | "behind";
-}
-
-/** Whether one of the spelled words, one a line, contains the letters and continues on the given side. */
-export function isDoubtful(words: Buffer, { letters, side }: SpellingDoubt): boolean {
-  for (let at = words.indexOf(letters); at >= 0; at = words.indexOf(letters, at + 1))
-    if (isWordByte(words[side === "before" ? at - 1 : at + letters.length])) return true;
-  return false;
-}
-
-const isWordByte = (byte = SEPARATOR): boolean =>
-  (byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte >= 0x80;

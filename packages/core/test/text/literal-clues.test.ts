@@ -2,8 +2,8 @@ import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import {
   analyzeForIndex,
+  DoubtReader,
   holdsClue,
-  isDoubtful,
   readLiteralClue,
   readTextTerms,
   Spelling,
@@ -12,11 +12,18 @@ import {
 /** Whether the index and the spelled words let a text be looked at for a literal. */
 function isCandidate(text: string, literal: string): boolean {
   const found = readLiteralClue(literal);
-  if (found === null || holdsClue(readTextTerms(text), found.clue)) return true;
+  if (found === null) return true;
   const spelling = new Spelling();
   analyzeForIndex(text, spelling);
+  if (spelling.takeOpaque()) return true;
+  const terms = readTextTerms(text);
+  if (found.certain !== null && !holdsClue(terms, found.certain)) return false;
+  if (holdsClue(terms, found.clue)) return true;
   const words = Buffer.from(spelling.encode());
-  return spelling.takeOpaque() || found.doubts.some((doubt) => isDoubtful(words, doubt));
+  const reader = new DoubtReader(found.doubts);
+  if (!reader.read(words)) return true;
+  const longer = found.spellOut(reader.found);
+  return longer !== null && holdsClue(terms, longer);
 }
 
 const run = (...words: string[]) => ({ kind: "phrase", words });
@@ -63,9 +70,23 @@ describe("the clue of a literal", () => {
     );
   });
 
+  test.each([
+    ["it was really42420N't", "42420N"],
+    ["a session2N't", " session2"],
+    ["_adon't", "don"],
+    ["an HTTPServer", "HTTPS"],
+    ["3ab12_", "ab12_"],
+    ["xURLs_x", "URLs"],
+  ])("is found in %j by the longer word, or by its own: %j", (text, literal) => {
+    expect(isCandidate(text, literal)).toBe(true);
+  });
+
   test("leaves out texts that hold its words apart", () => {
     expect(isCandidate("it was really great", "great_really")).toBe(false);
     expect(isCandidate("an ingreat_really", "great_really")).toBe(true);
     expect(isCandidate("PROJ-4242 and 420", "PROJ-42420")).toBe(false);
+    expect(isCandidate("reallyness, great", "great_really")).toBe(false);
+    expect(isCandidate("a great_reallyness12", "great_really")).toBe(true);
+    expect(isCandidate("tale_reallyness12 great", "great_really")).toBe(false);
   });
 });

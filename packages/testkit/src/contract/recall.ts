@@ -56,6 +56,9 @@ export function testRecall(withStore: WithStore): void {
         second,
       ]);
       expect(await store.listNewest({ kind, scope: FOREIGN, within: null })).toEqual([]);
+      const all = await store.listNewest({ kind, scope: {}, within: null });
+      for (const limit of [1, all.length, 100])
+        expect(await store.listNewest({ kind, scope: {}, within: null, limit })).toEqual(all.slice(0, limit));
       expect(await store.listRange(first, third)).toEqual([first, second, third]);
     }));
 
@@ -100,9 +103,13 @@ export function testRecall(withStore: WithStore): void {
       );
       expect(await store.readTextsWithin(all, FOREIGN)).toEqual([]);
       // "stor" continues after it: the messages with storks may contain it inside a word.
-      const doubts = await store.findDoubts([{ letters: "stor", side: "behind" }], {});
+      const doubt = { letters: "stor", side: "behind", beside: "" } as const;
       const revision = scanned.find(({ arrival }) => arrival.includes("walk"))?.messageId ?? 0;
-      expect(doubts.some(([first, last]) => first <= revision && revision <= last)).toBe(true);
+      for (const within of [null, [revision, revision]] as const) {
+        const { words, unresolved } = await store.findDoubts([doubt], {}, within);
+        const isUnresolved = unresolved.some(([first, last]) => first <= revision && revision <= last);
+        expect(isUnresolved || words[0]?.includes("storks")).toBe(true);
+      }
     }));
 
   test("knows which parts of a message are calls of our own tools", () =>

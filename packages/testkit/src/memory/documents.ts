@@ -180,12 +180,13 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
         return isShown ? [toText({ ...row, created_at: readAt(archive, row) }, readBytes(archive, row))] : [];
       });
     },
-    async listNewest({ kind, scope, within }) {
+    async listNewest({ kind, scope, within, limit }) {
       const { role: _, ...anybody } = scope;
       return listPlaced(kind, anybody)
         .filter(({ id }) => within === null || isWithin(id, within))
         .map(({ id, createdAt }) => ({ id, createdAt }))
-        .sort(byAge);
+        .sort(byAge)
+        .slice(0, limit);
     },
     async readTextsWithin(ranges, scope) {
       return listCurrent(archive, scope)

@@ -50,8 +50,9 @@ export const clueVerbs = (archive: MemoryArchive, terms: Terms) =>
       return clues.map((clue) => findHolding(entries, clue));
     },
     /** Spelled words are unknown: every message may raise the doubt. */
-    async findDoubts(_doubts, scope) {
+    async findDoubts(doubts, scope) {
       const ids = listCurrent(archive, scope).map(({ message_id }) => message_id);
-      return ids.sort((a, b) => a - b).map((id): [number, number] => [id, id]);
+      const unresolved = ids.sort((a, b) => a - b).map((id): [number, number] => [id, id]);
+      return { words: doubts.map(() => []), unresolved, isWhole: true };
     },
   }) satisfies Partial<Store>;
