@@ -13,6 +13,7 @@ import { isBack, type Key } from "./keys.ts";
 import { startInput, typeKey, type LineInput } from "./line-input.ts";
 import { pointAt, type MousePoint } from "./mouse.ts";
 import { clipLine, padLine, renderSpans, span, type Paint } from "./paint.ts";
+import { TurnBook } from "./turn-book.ts";
 import type { Desk, Navigator, Question, Screen, Size, TuiArchive } from "./screen.ts";
 
 export interface AppOptions {
@@ -38,6 +39,7 @@ export class App implements Desk {
   readonly timezone: string;
   readonly go: Navigator;
   readonly graphs: GraphBook;
+  readonly turns: TurnBook;
   readonly #options: AppOptions;
   readonly #stack: Screen[] = [];
   readonly #tasks: (() => Promise<void>)[] = [];
@@ -56,6 +58,7 @@ export class App implements Desk {
     this.archive = options.archive;
     this.go = options.navigate(this);
     this.graphs = new GraphBook(this.archive.engine, this.archive.scope);
+    this.turns = new TurnBook(this.archive.engine, this.archive.scope);
     this.timezone = options.archive.settings.timezone;
     this.ended = new Promise<void>((resolve, reject) => {
       this.#end = (error) => (error === undefined ? resolve() : reject(error));

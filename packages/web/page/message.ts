@@ -23,7 +23,9 @@ export interface MessageOptions {
   /** Called after it was forgotten from here; without it, no action is offered. */
   readonly onChange?: (() => void) | null;
   /** The result of a call that is shown with it. */
-  readonly resultOf?: (toolCallId: string) => PartJson | undefined;
+  readonly resultOf?: (call: PartJson) => PartJson | undefined;
+  /** Whether a result is shown with its call instead. */
+  readonly isMoved?: (part: PartJson) => boolean;
   /** It was searched for: no part that contains the words stays folded. */
   readonly isTarget?: boolean;
 }
@@ -31,7 +33,7 @@ export interface MessageOptions {
 export function renderMessage(
   message: MessageJson,
   mark: RegExp | null,
-  { onChange = null, resultOf, isTarget = false }: MessageOptions = {},
+  { onChange = null, resultOf, isMoved = () => false, isTarget = false }: MessageOptions = {},
 ): HTMLElement {
   const { row, problem } = message;
   const name = `msg_${message.id}`;
@@ -46,7 +48,9 @@ export function renderMessage(
   const body = h(
     "div",
     { class: "parts" },
-    ...message.parts.map((part) => renderPart(message.id, part, { mark, resultOf, isWhole: isTarget })),
+    ...message.parts
+      .filter((part) => !isMoved(part))
+      .map((part) => renderPart(message.id, part, { mark, resultOf, isWhole: isTarget })),
   );
   const isCut = message.parts.some((part) => part.chars > part.text.length);
   return h(
@@ -133,7 +137,7 @@ function renderPart(id: number, part: PartJson, options: PartOptions): HTMLEleme
 
 /** A call with its result: one card, folded to a line, unless it changes only a few lines of a file. */
 function renderCall(part: PartJson, { mark, resultOf }: PartOptions): HTMLElement {
-  const result = part.toolCallId === null ? undefined : resultOf?.(part.toolCallId);
+  const result = resultOf?.(part);
   const kind = result?.isError === true ? "call failed" : "call";
   const parts = result === undefined ? [part] : [part, result];
   return renderFolded(kind, parts, mark);
