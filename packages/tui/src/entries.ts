@@ -5,7 +5,7 @@
  */
 import type { Engine, MessageRow, Scope } from "@lossless/core";
 import { beginsTurn, describePart, previewOf, toOneLine } from "@lossless/core/doors";
-import { describeResult, lineOf } from "@lossless/interchange/cards";
+import { describeOutcome, describeResult, lineOf } from "@lossless/interchange/cards";
 import { isBlank, pairCalls } from "@lossless/interchange/pairs";
 import { readPart } from "@lossless/interchange/parts";
 import type { Message } from "./message-text.ts";
@@ -26,6 +26,8 @@ interface LoadedPart {
   /** What the row begins with if this is its first part: the tool, or the type. */
   readonly head: string;
   readonly line: string;
+  /** What a call that edits changes, in a few words. */
+  readonly change: string;
 }
 
 export interface LoadedMessage {
@@ -40,8 +42,6 @@ export interface EntryResult {
   readonly row: MessageRow;
   readonly ordinal: number;
   readonly isError: boolean;
-  /** What came back, in a few words. */
-  readonly line: string;
 }
 
 export interface Entry {
@@ -53,6 +53,8 @@ export interface Entry {
   readonly head: string;
   readonly line: string;
   readonly result: EntryResult | null;
+  /** What came of a call, in a few words. */
+  readonly outcome: string;
   /** Its tokens; those of a message with several entries are counted with the first. */
   readonly tokens: number;
 }
@@ -85,6 +87,7 @@ function toLoaded(message: Message, part: Message["view"]["parts"][number]): Loa
     toolCallId: read.toolCallId,
     isError: read.isError,
     isBlank: isBlank(read),
+    change: part.type === "tool_call" ? describeOutcome(read, null) : "",
   };
   if (part.type === "tool_call")
     return { ...facts, head: `→ ${part.toolName ?? "tool"}`, line: shorten(lineOf(read)) };
@@ -124,7 +127,15 @@ export function toEntries(messages: readonly LoadedMessage[]): Entry[] {
   return headed;
 }
 
-const NOTHING = { ordinals: null, isError: false, head: "", line: "", result: null, tokens: 0 };
+const NOTHING = {
+  ordinals: null,
+  isError: false,
+  head: "",
+  line: "",
+  result: null,
+  outcome: "",
+  tokens: 0,
+};
 
 /** The same without headings. A result is shown with its call; without one, as a row of its own. */
 export function pairEntries(messages: readonly LoadedMessage[]): Entry[] {
@@ -148,7 +159,6 @@ export function pairEntries(messages: readonly LoadedMessage[]): Entry[] {
               row: resultRow,
               ordinal: found.part.ordinal,
               isError: found.part.isError,
-              line: found.part.line,
             }
           : null;
       const resultTokens = found && resultRow && counted.has(found.part) ? resultRow.tokens : 0;
@@ -156,6 +166,7 @@ export function pairEntries(messages: readonly LoadedMessage[]): Entry[] {
         ...shown,
         row,
         result: paired,
+        outcome: (paired?.isError === true ? "" : call?.change) || (found?.part.line ?? ""),
         isError: shown.isError || paired?.isError === true,
         tokens: resultTokens,
       };

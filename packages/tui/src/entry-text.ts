@@ -49,9 +49,14 @@ export function styleEntry({ kind, isError }: Pick<Entry, "kind" | "isError">, p
 }
 
 /** What a card says after what the call acts on. */
-export const describeOutcome = ({ result }: Entry): string => (result === null ? "" : ` ⇒ ${result.line}`);
+export const writeOutcome = ({ outcome }: Entry): string => (outcome === "" ? "" : ` ⇒ ${outcome}`);
+
+/** What a call acts on, without the folder of the project, which is the same in every row. */
+export const shortenPaths = (line: string, project: string | null): string =>
+  project === null || project.length < 2 ? line : line.replaceAll(`${project}/`, "");
 
 export interface TurnTexts {
+  readonly project: string | null;
   readonly texts: readonly EntryTexts[];
   /** Whether the turn goes on. */
   readonly isCut: boolean;
@@ -59,12 +64,17 @@ export interface TurnTexts {
 
 const TURN_PAGE = 100;
 
+export interface TurnRequest {
+  readonly request: MessageRow;
+  readonly project: string | null;
+  readonly maxMessages: number;
+}
+
 /** A turn from its request on, at most this many messages of it. */
 export async function readTurnText(
   engine: Engine,
   scope: Scope,
-  request: MessageRow,
-  maxMessages: number,
+  { request, project, maxMessages }: TurnRequest,
 ): Promise<TurnTexts> {
   const rows: MessageRow[] = [request];
   const { conversationId } = request;
@@ -82,32 +92,43 @@ export async function readTurnText(
   const entries = pairEntries(loaded.filter((message) => !isEmpty(message)));
   // Cards are one line in a turn: only what was said is read again as a whole.
   const texts = entries.map(async (entry): Promise<EntryTexts> =>
-    entry.kind === "call" || entry.kind === "reasoning"
+    entry.kind === "call"
       ? { entry, message: "", result: null }
       : { ...(await readEntryText(engine, scope, entry)), result: null },
   );
-  return { texts: await Promise.all(texts), isCut };
+  return { texts: await Promise.all(texts), isCut, project };
 }
 
-/** A turn to read: what was said in full, calls and reasoning as a line each. */
-export function renderTurnText({ texts, isCut }: TurnTexts, paint: Paint): TextLine[] {
+/** Folded reasoning takes at most this much of a turn. */
+const FOLDED_CHARS = 70;
+
+const foldLine = (line: string): string =>
+  line.length <= FOLDED_CHARS ? line : `${line.slice(0, FOLDED_CHARS).toWellFormed().trimEnd()}…`;
+
+/** A turn to read: what was said in full, calls as a line each, and so is reasoning unless it is opened. */
+export function renderTurnText(
+  { texts, isCut, project }: TurnTexts,
+  paint: Paint,
+  options: { readonly foldsReasoning: boolean },
+): TextLine[] {
   const lines: TextLine[] = [];
-  let before: Entry["kind"] | null = null;
+  let wasLine: boolean | null = null;
   for (const text of texts) {
     const { entry } = text;
-    const isLine = entry.kind === "call" || entry.kind === "reasoning";
-    const wasLine = before === "call" || before === "reasoning";
-    if (before !== null && !(isLine && wasLine)) lines.push({ text: "" });
-    if (isLine) {
+    const isFolded = entry.kind === "reasoning" && options.foldsReasoning;
+    const isLine = entry.kind === "call" || isFolded;
+    if (wasLine !== null && !(isLine && wasLine)) lines.push({ text: "" });
+    if (isFolded) lines.push({ text: foldLine(`${entry.head} ${entry.line}`), style: paint.faint });
+    else if (isLine) {
       const head = toOneLine(entry.head);
-      const line = `${head} ${entry.line}${describeOutcome(entry)}`;
+      const line = `${head} ${shortenPaths(entry.line, project)}${writeOutcome(entry)}`;
       const ranges = [{ start: 0, end: head.length, style: styleEntry(entry, paint) }];
-      lines.push({ text: line, hang: 2, ...(entry.kind === "call" ? { ranges } : { style: paint.faint }) });
+      lines.push({ text: line, hang: 2, ranges });
     } else {
       lines.push({ text: toOneLine(entry.row.role), style: paint.role(entry.row.role) });
-      lines.push(...renderEntryText(text, paint, { foldsReasoning: true }));
+      lines.push(...renderEntryText(text, paint, options));
     }
-    before = entry.kind;
+    wasLine = isLine;
   }
   if (isCut)
     lines.push(

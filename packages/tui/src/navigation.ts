@@ -1,5 +1,6 @@
 /** Navigation between screens: the one place that knows them all. */
 import { formatMessageId } from "@lossless/core";
+import type { HeadedConversation } from "@lossless/core";
 import { formatTime } from "@lossless/core/doors";
 import type { Desk, Navigator, Screen } from "./screen.ts";
 import { ContextScreen } from "./screens/context.ts";
@@ -31,7 +32,7 @@ export function createNavigator(desk: Desk): Navigator {
       open(new MessagesScreen(desk, conversation, messageId, sought)),
     message: (messageId) => open(makeMessageScreen(desk, messageId)),
     entry: (entry, sought = null) => open(makeEntryScreen(desk, entry, sought)),
-    turn: (entry) => open(makeTurnScreen(desk, entry)),
+    turn: (entry, conversation) => open(makeTurnScreen(desk, entry, conversation)),
     graph: (conversation, summaryId, sought) => open(new GraphScreen(desk, conversation, summaryId, sought)),
     context: (conversation) => open(new ContextScreen(desk, conversation, null)),
     contextBefore: (conversation, summaryId) => open(new ContextScreen(desk, conversation, { summaryId })),
@@ -88,16 +89,26 @@ function makeEntryScreen(desk: Desk, entry: Entry, sought: Sought | null): Scree
 /** Longer turns are cut; the list of messages has all of them. */
 const MAX_TURN_MESSAGES = 1_000;
 
-function makeTurnScreen(desk: Desk, { row }: Entry): Screen {
+function makeTurnScreen(desk: Desk, { row }: Entry, { project }: HeadedConversation): Screen {
   const { engine, scope } = desk.archive;
-  return new TextScreen(desk, {
+  let foldsReasoning = true;
+  const screen: TextScreen = new TextScreen(desk, {
     name: "turn",
+    keys: [{ keys: "x", does: "reasoning" }],
+    act: async ({ name }) => {
+      if (name !== "x") return false;
+      foldsReasoning = !foldsReasoning;
+      await screen.load();
+      return true;
+    },
     read: async () => {
-      const texts = await readTurnText(engine, scope, row, MAX_TURN_MESSAGES);
+      const request = { request: row, project, maxMessages: MAX_TURN_MESSAGES };
+      const texts = await readTurnText(engine, scope, request);
       return {
         title: `turn from ${formatMessageId(row.messageId)} · ${formatTime(row.createdAt, desk.timezone)}`,
-        lines: (paint) => renderTurnText(texts, paint),
+        lines: (paint) => renderTurnText(texts, paint, { foldsReasoning }),
       };
     },
   });
+  return screen;
 }

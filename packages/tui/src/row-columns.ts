@@ -30,7 +30,7 @@ export function renderRowColumns(
   paint: Paint,
 ): Span[] {
   const isNarrow = columns < DAY_FROM;
-  const word = isNarrow ? (SHORT_WORDS[who] ?? who) : who;
+  const word = isNarrow ? (SHORT_WORDS[role ?? who] ?? role ?? who) : who;
   const style = paint.role(role ?? who);
   return [
     span(`${writeTime(at, above, columns, timezone)} `, paint.faint),

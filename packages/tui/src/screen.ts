@@ -73,7 +73,7 @@ export interface Navigator {
   /** A message, or a call with its result, as a whole; with a search hit, at its place. */
   entry(entry: Entry, sought?: Sought | null): Promise<boolean>;
   /** A turn as a whole, by the entry of its request. */
-  turn(entry: Entry): Promise<boolean>;
+  turn(entry: Entry, conversation: HeadedConversation): Promise<boolean>;
   graph(conversation: HeadedConversation, summaryId?: string, sought?: Sought): Promise<boolean>;
   context(conversation: HeadedConversation): Promise<boolean>;
   /** The former context of a summary; null: of its newest one. */

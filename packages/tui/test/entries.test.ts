@@ -159,7 +159,7 @@ test("a call and its result are one row, however far apart pages begin and end",
     await window.openAt(message?.row ?? { position: 0, seq: 0 }, 20);
     expect(window.selected?.line).toBe(`${Math.floor(from / 2)}.ts`);
     await window.move({ kind: "by", rows: -1_000 }, 20);
-    expect(window.rows.slice(0, 3).map(({ line, result }) => [line, result?.line])).toEqual([
+    expect(window.rows.slice(0, 3).map(({ line, outcome }) => [line, outcome])).toEqual([
       ["0.ts", "text 0"],
       ["1.ts", "text 1"],
       ["2.ts", "text 2"],
@@ -208,6 +208,7 @@ test("nothing that a message holds is left out, and nothing is shown twice", () 
             isError: false,
             head: "",
             line: "x",
+            change: "",
           })),
         };
       });

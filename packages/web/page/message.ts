@@ -1,7 +1,7 @@
 /** Renders one message: author, time, size, and its parts. Long or machine-generated parts are folded until the user opens them. */
 import {
   describeFile,
-  describeResult,
+  describeOutcome,
   isShortDiff,
   lineOf,
   markUpText,
@@ -168,6 +168,7 @@ function renderFolded(kind: string, parts: readonly PartJson[], mark: RegExp | n
   const [part, result] = parts as readonly [PartJson, PartJson?];
   const isHit = mark !== null && parts.some(({ text }) => text.search(mark) >= 0);
   const isShort = isShortDiff(part);
+  const outcome = part.type === "tool_call" ? describeOutcome(part, result ?? null) : "";
   const details = h(
     "details",
     { class: `part ${kind}`, open: isHit || isShort },
@@ -177,7 +178,7 @@ function renderFolded(kind: string, parts: readonly PartJson[], mark: RegExp | n
       h("b", {}, ...textNodes(titleOf(part))),
       " ",
       h("span", { class: "preview" }, ...textNodes(lineOf(part), mark)),
-      result && h("span", { class: "outcome" }, ...textNodes(describeResult(result), mark)),
+      outcome !== "" && h("span", { class: "outcome" }, ...textNodes(outcome, mark)),
     ),
   );
   // Built when it is opened: most never are.

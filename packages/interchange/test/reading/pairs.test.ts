@@ -1,6 +1,24 @@
 /** Calls and their results, as every reader of a conversation pairs them. */
 import { expect, test } from "vitest";
+import { describeOutcome } from "../../src/reading/cards.ts";
+import type { ReadablePart } from "../../src/reading/parts.ts";
+import { readCall } from "../../src/reading/tool-call.ts";
 import { isBlank, isHousekeeping, pairCalls } from "../../src/reading/pairs.ts";
+
+const bare: ReadablePart = {
+  ordinal: 0,
+  type: "text",
+  text: "",
+  chars: 0,
+  toolCallId: null,
+  toolName: null,
+  isError: false,
+  mimeType: null,
+  fileName: null,
+  payloadBytes: null,
+  hasImage: false,
+  call: null,
+};
 
 type Part = { readonly type: "tool_call" | "tool_result"; readonly toolCallId: string | null };
 const call = (toolCallId: string | null): Part => ({ type: "tool_call", toolCallId });
@@ -40,4 +58,14 @@ test("reasoning that only its provider can read is blank, an image is not", () =
   expect(
     [["meta"], ["heartbeat", "branch"], ["branch"], []].map((hidden) => isHousekeeping({ hidden })),
   ).toEqual([true, true, false, false]);
+});
+
+test("the outcome of an edit is its size, unless it failed", () => {
+  const block = { input: { file_path: "a.ts", old_string: "a\nb", new_string: "a\nc\nd" } };
+  const edit = { ...bare, type: "tool_call" as const, call: readCall(block) };
+  const done = { ...bare, type: "tool_result" as const, text: "The file was updated.", chars: 21 };
+  expect(describeOutcome(edit, done)).toBe("+2 −1");
+  expect(describeOutcome(edit, { ...done, isError: true })).toBe("error: The file was updated.");
+  expect(describeOutcome({ ...edit, call: null }, done)).toBe("The file was updated.");
+  expect(describeOutcome({ ...edit, call: null }, null)).toBe("");
 });

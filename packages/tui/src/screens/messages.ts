@@ -6,21 +6,24 @@ import { formatMessageId, parseMessageId } from "@lossless/core";
 import type { HeadedConversation } from "@lossless/core";
 import {
   countOf,
+  displayWidth,
   findTurnFrom,
   formatCount,
   formatSeconds,
   parseTime,
   toOneLine,
+  truncateToWidth,
 } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { versionOf, type Entry } from "../entries.ts";
 import {
-  describeOutcome,
+  writeOutcome,
   readEntryText,
   readTurnText,
   renderEntryText,
   renderTurnText,
+  shortenPaths,
   styleEntry,
 } from "../entry-text.ts";
 import { describeMessage } from "../message-text.ts";
@@ -51,6 +54,8 @@ const KEYS: readonly KeyHelp[] = [
 ];
 
 const HEAD_ROWS = 1;
+/** Of every row, for the mark of the chosen one. */
+const MARKER_COLUMNS = 2;
 /** Longer messages are not loaded for the pane while scrolling past them; Enter opens them. */
 const MAX_PANE_BYTES = 2_000_000;
 /** Messages of a turn that the pane shows. */
@@ -192,7 +197,7 @@ export class MessagesScreen implements Screen {
     const entry = this.#window.selected;
     if (isOpen(name)) {
       if (entry === undefined) return false;
-      return this.#isTurn(entry) ? go.turn(entry) : go.entry(entry, this.#soughtIn(entry));
+      return this.#isTurn(entry) ? go.turn(entry, this.conversation) : go.entry(entry, this.#soughtIn(entry));
     }
     if (name === "s") return go.graph(this.conversation);
     if (name === "c") return go.context(this.conversation);
@@ -297,22 +302,22 @@ export class MessagesScreen implements Screen {
     const above = at === top || at === selected ? undefined : this.#window.rows[at - 1];
     const turn = this.#isTurn(entry) ? this.#turnOf(entry) : undefined;
     const who = kind === "turn" ? `turn ${turn?.number ?? ""}` : kind === "call" ? "tool" : row.role;
-    return [
-      ...renderRowColumns(
-        {
-          at: row.createdAt,
-          above: above?.row.createdAt ?? null,
-          who,
-          role: kind === "turn" ? "turn" : who,
-          tokens: turn?.tokens ?? entry.tokens,
-        },
-        columns,
-        this.#desk.timezone,
-        paint,
-      ),
-      ...(kind === "turn" ? [] : renderMarks(entry, paint)),
-      ...(kind === "turn" ? [span(describeTurn(turn), paint.faint)] : renderEntry(entry, paint)),
-    ];
+    const facts = renderRowColumns(
+      {
+        at: row.createdAt,
+        above: above?.row.createdAt ?? null,
+        who,
+        role: kind === "turn" ? "turn" : who,
+        tokens: turn?.tokens ?? entry.tokens,
+      },
+      columns,
+      this.#desk.timezone,
+      paint,
+    );
+    if (kind === "turn") return [...facts, span(describeTurn(turn), paint.faint)];
+    const before = [...facts, ...renderMarks(entry, paint)];
+    const room = columns - MARKER_COLUMNS - before.reduce((sum, { text }) => sum + displayWidth(text), 0);
+    return [...before, ...renderEntry(entry, { room, project: this.conversation.project }, paint)];
   }
 
   #toChoosable(entry: Entry | undefined): Choosable | null {
@@ -322,10 +327,12 @@ export class MessagesScreen implements Screen {
     const isTurn = this.#isTurn(entry);
     const isLong = row.arrivalBytes + (result?.row.arrivalBytes ?? 0) > MAX_PANE_BYTES && !isTurn;
     const foldsReasoning = this.#foldsReasoning;
+    const { project } = this.conversation;
     const read = isTurn
       ? async () => {
-          const texts = await readTurnText(engine, scope, row, MAX_PANE_MESSAGES);
-          return (paint: Paint) => renderTurnText(texts, paint);
+          const request = { request: row, project, maxMessages: MAX_PANE_MESSAGES };
+          const texts = await readTurnText(engine, scope, request);
+          return (paint: Paint) => renderTurnText(texts, paint, { foldsReasoning });
         }
       : async () => {
           const texts = await readEntryText(engine, scope, entry);
@@ -360,16 +367,34 @@ function renderMarks({ row }: Entry, paint: Paint): Span[] {
   return marks.length === 0 ? [] : [span(`[${marks.join(", ")}] `, paint.warning)];
 }
 
-/** What it begins with has the colour of its type; of a card, what came back is last. */
-function renderEntry(entry: Entry, paint: Paint): Span[] {
-  const { row, kind, head, line, result } = entry;
-  if (row.hidden.length > 0 || kind === "reasoning")
-    return [storedSpan(`${head} ${line}`.trim(), paint.faint)];
+/** Enough to see what came back, and what the call acts on. */
+const OUTCOME_COLUMNS = 20;
+const TARGET_COLUMNS = 12;
+
+/** What it begins with has the colour of its type. A card ends with what came back: what the call acts on is cut for it. */
+function renderEntry(
+  entry: Entry,
+  { room, project }: { readonly room: number; readonly project: string | null },
+  paint: Paint,
+): Span[] {
+  const { row, kind, line, result } = entry;
+  const head = entry.head === "" ? "" : `${toOneLine(entry.head)} `;
+  if (row.hidden.length > 0 || kind === "reasoning") return [storedSpan(head + line, paint.faint)];
+  const outcome = toOneLine(writeOutcome(entry));
+  const kept = Math.min(displayWidth(outcome), OUTCOME_COLUMNS);
+  const target = toOneLine(kind === "call" ? shortenPaths(line, project) : line);
   return [
-    ...(head === "" ? [] : [storedSpan(`${head} `, styleEntry(entry, paint))]),
-    storedSpan(line),
-    storedSpan(describeOutcome(entry), result?.isError === true ? paint.bad : paint.faint),
+    span(head, styleEntry(entry, paint)),
+    span(cutTarget(target, Math.max(TARGET_COLUMNS, room - displayWidth(head) - kept))),
+    span(outcome, result?.isError === true ? paint.bad : paint.faint),
   ];
+}
+
+/** The end of a path says more than its beginning. */
+function cutTarget(target: string, columns: number): string {
+  const isPath = /^[\w~.-]*\/\S*$/.test(target);
+  if (!isPath || displayWidth(target) <= columns) return truncateToWidth(target, columns);
+  return `…${target.slice(1 - columns)}`;
 }
 
 /** Older and newer, with the keys of earlier programs. */
