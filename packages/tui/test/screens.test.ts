@@ -1,6 +1,6 @@
 /** The screens of `lcm tui` as people meet them: driven by keys on a virtual terminal, compared with what must be seen. */
 import { afterEach, describe, expect, test } from "vitest";
-import { fillPlain, openStage, makeTalk, MAIN, type Stage, type StageOptions } from "./stage.ts";
+import { fillPlain, openStage, makeTalk, MAIN, START, type Stage, type StageOptions } from "./stage.ts";
 
 let stage: Stage;
 const open = async (options?: StageOptions): Promise<Stage> => (stage = await openStage(options));
@@ -39,7 +39,7 @@ describe("conversations", () => {
 
 
 
-       Enter messages   s graph   c context   f filter             ? all keys  q quit"
+       Enter messages   s graph   c context   f filter   o order   ? all keys  q quit"
     `);
   });
 
@@ -79,12 +79,12 @@ describe("messages", () => {
       " lcm  Conversations › step 0: the greenhouse sensor 0…            120/120  live
         120 messages, 0 summaries, 3,390 tokens in context; following
         2026-03-05 15:00 assistant      25  step 111: the greenhouse sensor 111 repor…
-                   16:00 turn 29       113  4 messages, 3 h 0 min
+                   16:00 turn 29       113  4 messages, 3 h
                    16:00 user           25  step 112: the greenhouse sensor 112 repor…
                    17:00 assistant      46  step 113: the greenhouse sensor 113 repor…
                    17:00 tool           17  → read_file step-113.ts ⇒ const step = 11…
                    19:00 assistant      25  step 115: the greenhouse sensor 115 repor…
-                   20:00 turn 30       113  4 messages, 3 h 0 min
+                   20:00 turn 30       113  4 messages, 3 h
                    20:00 user           25  step 116: the greenhouse sensor 116 repor…
                    21:00 assistant      46  step 117: the greenhouse sensor 117 repor…
                    21:00 tool           17  → read_file step-117.ts ⇒ const step = 11…
@@ -360,3 +360,25 @@ async function chooseSummary({ press }: Stage, summaryId: string | undefined): P
   await press("s", "x", "e");
   for (let screen = await press("g"); !screen.includes(`── ${summaryId}`); screen = await press("j"));
 }
+
+test("conversations are listed by time, project, agent or model", async () => {
+  const { press } = await open({
+    fill: async (writer) => {
+      for (const [key, content] of [
+        ["a", "the older one"],
+        ["b", "the newer one"],
+      ] as const)
+        await writer.ingest({
+          session: { ...MAIN, key, id: key },
+          messages: [{ message: { role: "user", content, timestamp: START + (key === "b" ? 1 : 0) } }],
+        });
+    },
+  });
+  expect((await press("o")).split("\n")[2]).toContain("the older one");
+  expect(await press("o")).toContain("ordered by project");
+  expect(await press("o")).toContain("ordered by agent");
+  expect(await press("o")).toContain("ordered by model");
+  const screen = await press("o");
+  expect(screen).toContain("newest first");
+  expect(screen.split("\n")[2]).toContain("the newer one");
+});

@@ -26,6 +26,8 @@ export interface MessageOptions {
   readonly resultOf?: (call: PartJson) => PartJson | undefined;
   /** Whether a result is shown with its call instead. */
   readonly isMoved?: (part: PartJson) => boolean;
+  /** It goes on from the message above: only what differs is in its head, beside its cards. */
+  readonly goesOn?: boolean;
   /** It was searched for: no part that contains the words stays folded. */
   readonly isTarget?: boolean;
 }
@@ -33,7 +35,7 @@ export interface MessageOptions {
 export function renderMessage(
   message: MessageJson,
   mark: RegExp | null,
-  { onChange = null, resultOf, isMoved = () => false, isTarget = false }: MessageOptions = {},
+  { onChange = null, resultOf, isMoved = () => false, goesOn = false, isTarget = false }: MessageOptions = {},
 ): HTMLElement {
   const { row, problem } = message;
   const name = `msg_${message.id}`;
@@ -56,16 +58,16 @@ export function renderMessage(
   return h(
     "article",
     {
-      class: `message role-${roleClass(row.role)}${row.hidden.length > 0 ? " hidden-message" : ""}`,
+      class: `message role-${roleClass(row.role)}${row.hidden.length > 0 ? " hidden-message" : ""}${goesOn ? " goes-on" : ""}`,
       "aria-label": `${row.role}, ${name}`,
     },
     h(
       "header",
       {},
-      h("span", { class: "role" }, row.role || "line"),
+      !goesOn && h("span", { class: "role" }, row.role || "line"),
       h("time", {}, formatTime(row.createdAt)),
       h("span", { class: "faint" }, `${formatCount(row.tokens)} tokens`),
-      message.model !== null && h("span", { class: "faint" }, message.model),
+      !goesOn && message.model !== null && h("span", { class: "faint" }, message.model),
       renderLink(name),
       ...row.hidden.map((reason) => h("span", { class: "tag" }, reason)),
       row.revises !== null &&

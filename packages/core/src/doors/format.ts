@@ -31,10 +31,12 @@ export function formatSeconds(ms: number): string {
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1000);
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60
-    ? `${minutes} min ${seconds % 60} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return join(`${minutes} min`, seconds % 60, "s");
+  return join(`${Math.floor(minutes / 60)} h`, minutes % 60, "min");
 }
+
+const join = (words: string, rest: number, unit: string): string =>
+  rest === 0 ? words : `${words} ${rest} ${unit}`;
 
 export function toIso(ms: number): string;
 export function toIso(ms: number | null): string | null;

@@ -7,6 +7,7 @@ import type { HeadedConversation } from "@lossless/core";
 import {
   countOf,
   displayWidth,
+  findFrom,
   findTurnFrom,
   formatCount,
   formatSeconds,
@@ -97,20 +98,17 @@ export class MessagesScreen implements Screen {
     );
   }
 
-  /** The list is a window: messages are numbered in the order of storing. */
+  /** The list is a window: the place among all messages, or all turns. */
   get position(): string | null {
-    const turn = this.#window.showsTurns ? this.#turnOf(this.#window.selected) : undefined;
-    if (turn !== undefined) return `${turn.number}/${this.#turns?.byMessage.size ?? turn.number}`;
-    const { at, last } = this.#place;
-    return at === null ? null : `${at}/${last}`;
-  }
-
-  get #place(): { readonly at: number | null; readonly last: number } {
-    const { rows, isAtEnd, selected } = this.#window;
-    const end = rows.at(-1);
-    const last = isAtEnd && end ? seqOf(end) : this.conversation.messages;
-    const at = selected ? seqOf(selected) : null;
-    return { at, last: Math.max(1, last, at ?? 0) };
+    const entry = this.#window.selected;
+    if (entry === undefined || this.#turns === null) return null;
+    const { outline, byMessage } = this.#turns;
+    const turn = this.#window.showsTurns ? this.#turnOf(entry) : undefined;
+    if (turn !== undefined) return `${turn.number}/${byMessage.size}`;
+    const { position, seq } = (entry.result ?? entry).row;
+    let at = findFrom(outline.positions, position);
+    while (outline.positions[at] === position && (outline.seqs[at] ?? seq) < seq) at += 1;
+    return `${Math.min(at + 1, outline.seqs.length)}/${outline.seqs.length}`;
   }
 
   get #rows(): number {
@@ -349,9 +347,6 @@ export class MessagesScreen implements Screen {
   }
 }
 
-/** Of a card, that of the result. */
-const seqOf = ({ row, result }: Entry): number => (result?.row ?? row).seq;
-
 const describeTime = ({ tookMs }: NumberedTurn, before: string): string =>
   tookMs > 0 ? `${before}${formatSeconds(tookMs)}` : "";
 
@@ -378,7 +373,7 @@ function renderEntry(
   paint: Paint,
 ): Span[] {
   const { row, kind, line, result } = entry;
-  const head = entry.head === "" ? "" : `${toOneLine(entry.head)} `;
+  const head = toOneLine(entry.head) + (entry.head === "" || line === "" ? "" : " ");
   if (row.hidden.length > 0 || kind === "reasoning") return [storedSpan(head + line, paint.faint)];
   const outcome = toOneLine(writeOutcome(entry));
   const kept = Math.min(displayWidth(outcome), OUTCOME_COLUMNS);

@@ -231,6 +231,7 @@ class ConversationView implements View {
       resultOf: (call) => this.#resultOf(call),
       isMoved: (part) => !isTarget && this.#pairs.moved.has(part),
       isTarget,
+      goesOn: !isTarget && this.#goesOn(message, index),
     });
     if (isTarget) {
       element.classList.add("target");
@@ -246,6 +247,17 @@ class ConversationView implements View {
     if (id === this.#marked || row === null) return false;
     if (isHousekeeping(row) || parts.every(isBlank)) return !this.#housekeeping.checked;
     return parts.every((part) => this.#pairs.moved.has(part));
+  }
+
+  /** Only cards of the author of the message shown above: its head would say the same again. */
+  #goesOn({ id, row, parts, model }: MessageJson, index: number): boolean {
+    if (parts.some(({ type }) => type === "text" || type === "image") || this.#turns.has(id)) return false;
+    for (let at = index - 1; at >= Math.max(0, index - BLOCK); at--) {
+      const above = this.#blocks.get(Math.floor(at / BLOCK))?.[at % BLOCK];
+      if (above === undefined) return false;
+      if (!this.#isLeftOut(above)) return above.row?.role === row?.role && above.model === model;
+    }
+    return false;
   }
 
   #resultOf(call: PartJson): PartJson | undefined {
