@@ -77,7 +77,7 @@ const foldReasoning = (text: string, paint: Paint): TextLine[] =>
       ];
 
 /** A line that an edit removes or adds, with its sign and colour. */
-export function renderDiffLine({ kind, text }: DiffLine, paint: Paint): TextLine {
+function renderDiffLine({ kind, text }: DiffLine, paint: Paint): TextLine {
   if (kind === "same") return { text: `  ${text}` };
   return kind === "new" ? { text: `+ ${text}`, style: paint.good } : { text: `- ${text}`, style: paint.bad };
 }
