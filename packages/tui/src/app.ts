@@ -310,18 +310,26 @@ function describePath(stack: readonly Screen[], columns: number): string {
   return `… › ${short}`;
 }
 
+/** At least half of the line is for what is typed: examples in brackets are left out first. */
+function fitLabel(label: string, columns: number): string {
+  const half = Math.floor(columns / 2);
+  if (displayWidth(label) <= half) return label;
+  return truncateToWidth(label.replace(/ \(.*\)$/, ""), half);
+}
+
 function renderQuestion(
   { label, input }: { label: string; input: LineInput },
   columns: number,
   paint: Paint,
 ): string {
-  const room = Math.max(1, columns - label.length - 4);
+  const shown = fitLabel(label, columns);
+  const room = Math.max(1, columns - displayWidth(shown) - 4);
   const before = input.text.slice(0, input.cursor).slice(-room);
   const behind = input.text.slice(input.cursor);
   // A cursor character that is also visible without colour.
   return renderSpans(
     [
-      span(` ${label}: `, paint.title),
+      span(` ${shown}: `, paint.title),
       span(toOneLine(before)),
       span("▏", paint.match),
       span(toOneLine(behind)),

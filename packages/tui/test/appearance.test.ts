@@ -50,6 +50,12 @@ describe("sizes", () => {
     }
   });
 
+  test("what is typed can be seen in 40 columns, however long the question is", async () => {
+    const { press, write } = await open({ columns: 40, rows: 12 });
+    await press("enter", ":");
+    expect((await write("msg_42")).split("\n").at(-1)).toContain("go to: msg_42▏");
+  });
+
   test("keeps the chosen row in sight when the terminal shrinks", async () => {
     const { press, terminal, look } = await open({ rows: 50 });
     await press("enter", "g");
