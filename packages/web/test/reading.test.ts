@@ -68,6 +68,14 @@ describe.skipIf(chromium === null)("reading a session", () => {
     await page.locator(".target mark", { hasText: "zebra" }).first().waitFor();
   });
 
+  test("a hit with another form of the word is opened, too", async () => {
+    const { page } = watched;
+    await go(page, "#/conversation/1?q=exits");
+    await page.locator("article.target details[open]", { hasText: "exit code 1" }).waitFor();
+    await go(page, "#/conversation/1");
+    await until(page, "document.querySelector('article.target') === null");
+  });
+
   test("Markdown becomes elements; HTML stays text, and links lead only outside", async () => {
     const { page } = watched;
     await go(page, "#/conversation/1");
