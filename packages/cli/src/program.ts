@@ -48,12 +48,14 @@ import { defineVersion } from "./commands/config/version.ts";
 import { defineWatch } from "./commands/archive/watch.ts";
 import { defineWeb } from "./commands/web.ts";
 import { defineWorker } from "./commands/fold/worker.ts";
+import { wrapHelp } from "./help-text.ts";
 import { commandPath, Invocation } from "./invocation.ts";
+import { terminalColumns } from "./output.ts";
 import { addGroupExamples } from "./commands/shared.ts";
 import { readVersion } from "./own-files.ts";
 
 export const DESCRIPTION =
-  "Keeps every message of your agents, word for word, in one archive: store, find, fold, show and prove them.";
+  "Keep every message of your agents, word for word, in one archive: store, find, fold, show and prove them.";
 
 /** The groups of the help, in order. */
 const GROUPS: readonly (readonly [heading: string, commands: readonly ((program: Command) => void)[]])[] = [
@@ -128,7 +130,7 @@ function tame(command: Command): void {
       subcommandTerm: (child) => child.name(),
       minWidthToWrap: 20,
     })
-    .configureOutput({ writeErr: () => undefined })
+    .configureOutput({ writeErr: () => undefined, writeOut: printHelp })
     .showSuggestionAfterError(false)
     .exitOverride((error) => {
       throw translate(error, command);
@@ -142,8 +144,13 @@ function tame(command: Command): void {
       const [word] = command.args;
       if (word !== undefined) throw unknownWord(word, command);
       if (command.parent === null) await showWelcome(new Invocation("", command.opts()));
-      else process.stdout.write(command.helpInformation());
+      else command.outputHelp();
     });
+}
+
+function printHelp(text: string): void {
+  const columns = terminalColumns();
+  process.stdout.write(columns === null ? text : wrapHelp(text, columns));
 }
 
 /** The options of every command; only the program has a version. */

@@ -104,6 +104,9 @@ test("counts, times and durations read well", () => {
   expect(formatTime(null, "UTC")).toBe("–");
   expect(formatSeconds(12.4)).toBe("12 ms");
   expect(formatSeconds(61_000)).toBe("1 min 1 s");
+  expect(formatSeconds(600_000)).toBe("10 min");
+  expect(formatSeconds(10_800_000)).toBe("3 h");
+  expect(formatSeconds(8_100_000)).toBe("2 h 15 min");
 });
 
 test("spans, shares and compression read well", () => {

@@ -13,6 +13,7 @@ import { isBack, type Key } from "./keys.ts";
 import { startInput, typeKey, type LineInput } from "./line-input.ts";
 import { pointAt, type MousePoint } from "./mouse.ts";
 import { clipLine, padLine, renderSpans, span, type Paint } from "./paint.ts";
+import { TurnBook } from "./turn-book.ts";
 import type { Desk, Navigator, Question, Screen, Size, TuiArchive } from "./screen.ts";
 
 export interface AppOptions {
@@ -38,6 +39,7 @@ export class App implements Desk {
   readonly timezone: string;
   readonly go: Navigator;
   readonly graphs: GraphBook;
+  readonly turns: TurnBook;
   readonly #options: AppOptions;
   readonly #stack: Screen[] = [];
   readonly #tasks: (() => Promise<void>)[] = [];
@@ -56,6 +58,7 @@ export class App implements Desk {
     this.archive = options.archive;
     this.go = options.navigate(this);
     this.graphs = new GraphBook(this.archive.engine, this.archive.scope);
+    this.turns = new TurnBook(this.archive.engine, this.archive.scope);
     this.timezone = options.archive.settings.timezone;
     this.ended = new Promise<void>((resolve, reject) => {
       this.#end = (error) => (error === undefined ? resolve() : reject(error));
@@ -307,18 +310,26 @@ function describePath(stack: readonly Screen[], columns: number): string {
   return `… › ${short}`;
 }
 
+/** At least half of the line is for what is typed: examples in brackets are left out first. */
+function fitLabel(label: string, columns: number): string {
+  const half = Math.floor(columns / 2);
+  if (displayWidth(label) <= half) return label;
+  return truncateToWidth(label.replace(/ \(.*\)$/, ""), half);
+}
+
 function renderQuestion(
   { label, input }: { label: string; input: LineInput },
   columns: number,
   paint: Paint,
 ): string {
-  const room = Math.max(1, columns - label.length - 4);
+  const shown = fitLabel(label, columns);
+  const room = Math.max(1, columns - displayWidth(shown) - 4);
   const before = input.text.slice(0, input.cursor).slice(-room);
   const behind = input.text.slice(input.cursor);
   // A cursor character that is also visible without colour.
   return renderSpans(
     [
-      span(` ${label}: `, paint.title),
+      span(` ${shown}: `, paint.title),
       span(toOneLine(before)),
       span("▏", paint.match),
       span(toOneLine(behind)),

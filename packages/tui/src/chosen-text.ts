@@ -11,8 +11,11 @@ import { TextPane } from "./text-pane.ts";
 import type { TextLine } from "./wrapped-text.ts";
 
 export interface Choosable {
+  /** Names the text: another id is read anew. */
   readonly id: string;
   readonly messageId: number | null;
+  /** An entry of a conversation, or a turn, that is read instead of a message. */
+  readonly read?: () => Promise<(paint: Paint) => TextLine[]>;
   readonly summaryId: string | null;
   /** Shown when there is neither message nor summary. */
   readonly reason: string;
@@ -21,6 +24,7 @@ export interface Choosable {
 type Shown =
   | { readonly kind: "message"; readonly message: Message | string }
   | { readonly kind: "summary"; readonly summary: SummaryNode }
+  | { readonly kind: "lines"; readonly render: (paint: Paint) => TextLine[] }
   | { readonly kind: "words"; readonly words: string };
 
 export class ChosenText {
@@ -50,8 +54,9 @@ export class ChosenText {
     if (this.#wantedId === chosen.id) this.#shown = { id: chosen.id, content };
   }
 
-  async #readContent({ messageId, summaryId, reason }: Choosable): Promise<Shown> {
+  async #readContent({ messageId, summaryId, reason, read }: Choosable): Promise<Shown> {
     const { engine, scope } = this.#desk.archive;
+    if (read !== undefined) return { kind: "lines", render: await read() };
     if (summaryId !== null) {
       const summary = await engine.readSummary({ ...scope, summaryId });
       return summary === null
@@ -79,6 +84,7 @@ export class ChosenText {
 function renderContent(content: Shown, paint: Paint): TextLine[] {
   if (content.kind === "summary") return renderSummaryText(content.summary, paint);
   if (content.kind === "words") return [{ text: toOneLine(content.words), style: paint.faint }];
+  if (content.kind === "lines") return content.render(paint);
   const { message } = content;
   return typeof message === "string"
     ? [{ text: toOneLine(message), style: paint.bad }]

@@ -1,8 +1,8 @@
 /**
- * The conversations that match a filter, newest first, loaded page by page while scrolling. Conversations that do not match are not kept, so
+ * The conversations that match a filter, in the chosen order, loaded page by page while scrolling. Conversations that do not match are not kept, so
  * that a filter can go through any number.
  */
-import type { HeadedConversation, Engine, Scope } from "@lossless/core";
+import type { ConversationOrder, HeadedConversation, Engine, Scope } from "@lossless/core";
 
 const PAGE = 200;
 /** Nobody scrolls through more rows than this; the filter finds the rest. */
@@ -12,11 +12,13 @@ export class ConversationList {
   readonly #engine: Engine;
   readonly #scope: Scope;
   readonly filter: string;
+  readonly order: ConversationOrder;
   rows: HeadedConversation[] = [];
   #next: string | null = null;
   #isBegun = false;
 
-  constructor(engine: Engine, scope: Scope, filter: string) {
+  constructor(engine: Engine, scope: Scope, filter: string, order: ConversationOrder) {
+    this.order = order;
     this.#engine = engine;
     this.#scope = scope;
     this.filter = filter.trim().toLowerCase();
@@ -33,7 +35,7 @@ export class ConversationList {
         ...this.#scope,
         limit: PAGE,
         after: this.#next,
-        order: "newest",
+        order: this.order,
         unlisted: false,
       });
       this.#isBegun = true;

@@ -1,7 +1,7 @@
 /** A message as text for a pane: all its parts in order, with their types. */
 import { formatMessageId } from "@lossless/core";
 import type { Engine, MessageBody, MessageView, Scope } from "@lossless/core";
-import { describePart, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
+import { countOf, describePart, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import type { DiffLine } from "@lossless/core/doors";
 import { readPart } from "@lossless/interchange/parts";
 import { toMarkdownLines } from "./markdown.ts";
@@ -13,22 +13,27 @@ export type Message = MessageBody & { readonly view: MessageView };
 /** `lcm messages show` prints longer parts. */
 const MAX_PART_CHARS = 1_000_000;
 
-export function renderMessageText({ row, view, bytes, parts }: Message, paint: Paint): TextLine[] {
+/** What is shown of a message. */
+export interface Slice {
+  /** Parts by number; null: all. */
+  readonly ordinals?: readonly number[] | null;
+  /** Whether reasoning is one line. */
+  readonly foldsReasoning?: boolean;
+}
+
+export function renderMessageText(message: Message, paint: Paint, slice: Slice = {}): TextLine[] {
+  const { row, view, bytes, parts } = message;
   const lines: TextLine[] = [];
   if (row.forgottenAt !== null) lines.push({ text: "This message was forgotten.", style: paint.warning });
   if (row.hidden.length > 0) lines.push({ text: `hidden: ${row.hidden.join(", ")}`, style: paint.warning });
-  for (const part of view.parts) {
-    const call = part.type === "tool_call" ? readPart(bytes, part, 0).call : null;
-    if (part.type !== "text") {
-      const line = call?.diff ? ` ${toOneLine(call.line)}` : "";
-      lines.push({ text: `[${toOneLine(describePart(part))}]${line}`, style: stylePart(part, paint) });
-    }
-    if (call?.diff) lines.push(...call.diff.map((one) => renderDiffLine(one, paint)));
-    else
-      lines.push(
-        ...cutLines(part.text.trimEnd(), row.messageId, paint, (text) => renderPart(part, text, paint)),
-      );
-  }
+  const shown = view.parts.filter(({ ordinal }) => slice.ordinals?.includes(ordinal) ?? true);
+  const hasMore = shown.some(({ type }) => type !== "reasoning");
+  for (const part of shown)
+    lines.push(
+      ...(part.type === "reasoning" && slice.foldsReasoning === true && hasMore
+        ? foldReasoning(part.text, paint)
+        : renderWholePart(message, part, paint)),
+    );
   if (view.parts.length === 0 && row.forgottenAt === null)
     lines.push(
       ...cutLines(Buffer.from(bytes).toString("utf8"), row.messageId, paint, (text) => toTextLines(text)),
@@ -37,6 +42,39 @@ export function renderMessageText({ row, view, bytes, parts }: Message, paint: P
   if (files.length > 0) lines.push({ text: `large files: ${files.join(", ")}`, style: paint.faint });
   return lines;
 }
+
+function renderWholePart(
+  { row, bytes }: Message,
+  part: MessageView["parts"][number],
+  paint: Paint,
+): TextLine[] {
+  const call = part.type === "tool_call" ? readPart(bytes, part, 0).call : null;
+  const line = call?.diff ? ` ${toOneLine(call.line)}` : "";
+  const head =
+    part.type === "text"
+      ? []
+      : [{ text: `[${toOneLine(describePart(part))}]${line}`, style: stylePart(part, paint) }];
+  const body =
+    call?.diff?.map((one) => renderDiffLine(one, paint)) ??
+    cutLines(dropToolName(part), row.messageId, paint, (text) => renderPart(part, text, paint));
+  return [...head, ...body];
+}
+
+/** The text of a call begins with the name of its tool, which the line above it has. */
+function dropToolName({ type, text, toolName = "" }: MessageView["parts"][number]): string {
+  const isNamed = type === "tool_call" && toolName !== "" && text.startsWith(`${toolName}\n`);
+  return (isNamed ? text.slice(toolName.length + 1) : text).trimEnd();
+}
+
+const foldReasoning = (text: string, paint: Paint): TextLine[] =>
+  text.trim() === ""
+    ? []
+    : [
+        {
+          text: `[reasoning: ${countOf(text.trim().split("\n").length, "line")}; x opens it]`,
+          style: paint.faint,
+        },
+      ];
 
 /** A line that an edit removes or adds, with its sign and colour. */
 function renderDiffLine({ kind, text }: DiffLine, paint: Paint): TextLine {
@@ -78,14 +116,20 @@ function cutLines(
   ];
 }
 
-export function describeMessage({ row }: Pick<Message, "row">, timezone: string): string {
+/** `result`: the message with the result that is shown with it. */
+export function describeMessage(
+  { row, result = null }: Pick<Message, "row"> & { readonly result?: Message["row"] | null },
+  timezone: string,
+): string {
   const { messageId, role, createdAt, tokens, arrivalBytes } = row;
+  const id = formatMessageId(messageId);
+  const isTwo = result !== null && result.messageId !== messageId;
   const facts = [
-    formatMessageId(messageId),
+    isTwo ? `${id} + ${formatMessageId(result.messageId)}` : id,
     toOneLine(role),
     formatTime(createdAt, timezone),
-    `${formatCount(tokens)} tokens`,
-    formatBytes(arrivalBytes),
+    `${formatCount(tokens + (isTwo ? result.tokens : 0))} tokens`,
+    formatBytes(arrivalBytes + (isTwo ? result.arrivalBytes : 0)),
   ];
   return facts.join(" · ");
 }

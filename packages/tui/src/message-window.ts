@@ -1,22 +1,26 @@
 /**
- * The messages of a conversation as a sliding window: a bounded number of rows around the chosen one, loaded by key while scrolling. A
- * conversation of a hundred thousand messages takes no more memory than one of a thousand, and a jump does not load what is in between.
+ * The messages of a conversation as a sliding window: a bounded number of them around the chosen one, loaded by key while scrolling, and the
+ * entries that they are read as. A conversation of a hundred thousand messages takes no more memory than one of a thousand, and a jump does not
+ * load what is in between.
  *
- * Invariant: `rows` is a gapless run of what is listed of the conversation, in the order of positions, each message once, at its first version.
+ * Invariant: the messages are a gapless run of what is listed of the conversation, in the order of positions, each once, at its first version.
  */
 import { POSITION_STEP } from "@lossless/core";
 import type { Engine, MessageRow, Scope } from "@lossless/core";
+import { isHousekeeping } from "@lossless/interchange/pairs";
+import { findEntry, isEmpty, isRequest, loadMessage, toEntries } from "./entries.ts";
+import type { Entry, LoadedMessage } from "./entries.ts";
 import type { Move } from "./keys.ts";
 import { keepInList, LIST_START, type ListCursor } from "./list-cursor.ts";
 
-export const PAGE = 150;
-/** The maximum number of rows kept. */
+/** The texts of a page are read with it, because only they say what belongs together; more would take longer than a key may. */
+export const PAGE = 64;
+/** Where only turns are listed, most rows are passed over without reading their texts. */
+const TURN_PAGE = 500;
+/** The maximum number of messages kept. */
 export const KEPT = 1_000;
 /** Nearer to an edge than this, more is loaded. */
-const MARGIN = 60;
-
-/** Lines of the host that are not part of the conversation. */
-const HOUSEKEEPING: ReadonlySet<string> = new Set(["meta", "heartbeat"]);
+const MARGIN = 40;
 
 interface Mark {
   readonly position: number;
@@ -27,12 +31,15 @@ export class MessageWindow {
   readonly #engine: Engine;
   readonly #scope: Scope;
   readonly #conversationId: number;
-  rows: MessageRow[] = [];
+  #messages: LoadedMessage[] = [];
+  rows: readonly Entry[] = [];
   isAtStart = false;
   isAtEnd = false;
   cursor: ListCursor = LIST_START;
   /** Whether lines of the host are listed, too. */
   showsHousekeeping = false;
+  /** Whether only the requests that begin turns are listed. */
+  showsTurns = false;
   /** The message somebody came for: listed whatever it is. */
   #wanted: Mark | null = null;
 
@@ -42,7 +49,7 @@ export class MessageWindow {
     this.#conversationId = conversationId;
   }
 
-  get selected(): MessageRow | undefined {
+  get selected(): Entry | undefined {
     return this.rows[this.cursor.selected];
   }
 
@@ -51,40 +58,47 @@ export class MessageWindow {
     return this.isAtEnd && this.cursor.selected >= this.rows.length - 1;
   }
 
-  async openStart(): Promise<void> {
-    this.rows = [];
-    this.isAtStart = true;
-    this.isAtEnd = false;
-    await this.#readNewer();
+  async openStart(screenRows: number): Promise<void> {
+    this.#empty(true);
+    do await this.#readNewer();
+    while (this.rows.length < screenRows && !this.isAtEnd);
     this.cursor = LIST_START;
   }
 
   async openEnd(screenRows: number): Promise<void> {
-    this.rows = [];
-    this.isAtStart = false;
-    this.isAtEnd = true;
-    await this.#readOlder();
-    this.cursor = keepInList(
-      { selected: this.rows.length - 1, top: this.rows.length },
-      this.rows.length,
-      screenRows,
-    );
+    this.#empty(false);
+    do await this.#readOlder();
+    while (this.rows.length < screenRows && !this.isAtStart);
+    const last = this.rows.length - 1;
+    this.cursor = keepInList({ selected: last, top: last }, this.rows.length, screenRows);
   }
 
-  /** Around a place; the first message at or after it is chosen, and is in the middle of the screen. */
-  async openAt(mark: Mark, screenRows: number): Promise<void> {
+  #empty(isAtStart: boolean): void {
+    this.#messages = [];
+    this.rows = [];
+    this.cursor = LIST_START;
+    this.isAtStart = isAtStart;
+    this.isAtEnd = !isAtStart;
+  }
+
+  /** Around a place; the entry with that message, or the first one after it, is chosen, and is in the middle of the screen. */
+  async openAt(mark: Mark, screenRows: number, ordinal = 0): Promise<void> {
     this.#wanted = mark;
-    const older = await this.#readPage("newest", `${mark.position}.${mark.seq}`);
-    const newer = await this.#readPage("oldest", `${mark.position}.${mark.seq - 1}`);
-    this.rows = [...older.rows.toReversed(), ...newer.rows];
+    const [older, newer] = await Promise.all([
+      this.#readPage("newest", toCursor(mark)),
+      this.#readPage("oldest", `${mark.position}.${mark.seq - 1}`),
+    ]);
+    this.#messages = [...older.messages.toReversed(), ...newer.messages];
+    this.rows = toEntries(this.#messages);
     this.isAtStart = older.isLast;
     this.isAtEnd = newer.isLast;
-    const selected = Math.min(older.rows.length, Math.max(0, this.rows.length - 1));
-    this.cursor = keepInList(
-      { selected, top: selected - Math.floor(screenRows / 2) },
-      this.rows.length,
-      screenRows,
-    );
+    const found = findEntry(this.rows, mark, ordinal);
+    const selected = found < 0 ? this.rows.length - 1 : found;
+    const half = Math.floor(screenRows / 2);
+    this.cursor = { selected, top: selected - half };
+    while (this.cursor.selected < half && !this.isAtStart) await this.#readOlder();
+    while (this.rows.length - this.cursor.selected <= half && !this.isAtEnd) await this.#readNewer();
+    this.keep(screenRows);
   }
 
   /**
@@ -103,26 +117,34 @@ export class MessageWindow {
       else low = row.position;
     }
     for (let from = `${low}.-1`; ;) {
-      const page = await this.#readPage("oldest", from);
-      const found = page.rows.find(({ createdAt }) => createdAt >= at);
-      const end = page.rows.at(-1);
+      const page = await this.#readRows("oldest", from, TURN_PAGE);
+      const found = page.items.find((row) => this.#isListed(row) && row.createdAt >= at);
       if (found !== undefined) return this.openAt(found, screenRows);
-      if (page.isLast || end === undefined) return this.openEnd(screenRows);
-      from = toCursor(end);
+      if (page.next === null) return this.openEnd(screenRows);
+      from = page.next;
     }
   }
 
   async move(move: Move, screenRows: number): Promise<void> {
-    if (move.kind === "first") return this.isAtStart ? this.#choose(0, screenRows) : this.openStart();
+    if (move.kind === "first")
+      return this.isAtStart ? this.#choose(0, screenRows) : this.openStart(screenRows);
     if (move.kind === "last")
       return this.isAtEnd ? this.#choose(this.rows.length - 1, screenRows) : this.openEnd(screenRows);
-    while (this.cursor.selected + move.rows < MARGIN && !this.isAtStart) {
-      const added = await this.#readOlder();
-      this.cursor = { selected: this.cursor.selected + added, top: this.cursor.top + added };
-    }
+    while (this.cursor.selected + move.rows < MARGIN && !this.isAtStart) await this.#readOlder();
     while (this.cursor.selected + move.rows >= this.rows.length - MARGIN && !this.isAtEnd)
       await this.#readNewer();
     this.#choose(this.cursor.selected + move.rows, screenRows);
+  }
+
+  /** To the next beginning of a turn in this direction: its heading, or its request. False if none is loaded. */
+  chooseTurn(by: 1 | -1, screenRows: number): boolean {
+    for (let at = this.cursor.selected + by; at >= 0 && at < this.rows.length; at += by) {
+      const entry = this.rows[at];
+      if (entry === undefined || !isRequest(entry.row) || this.rows[at - 1]?.row === entry.row) continue;
+      this.#choose(at, screenRows);
+      return true;
+    }
+    return false;
   }
 
   /**
@@ -130,10 +152,10 @@ export class MessageWindow {
    * new versions of existing rows. The text being read stays in place on the screen.
    */
   async reload(screenRows: number): Promise<void> {
-    const row = this.selected;
-    if (row === undefined || this.isFollowing) return this.openEnd(screenRows);
+    const entry = this.selected;
+    if (entry === undefined || this.isFollowing) return this.openEnd(screenRows);
     const offset = this.cursor.selected - this.cursor.top;
-    await this.openAt(row, screenRows);
+    await this.openAt(entry.row, screenRows, entry.ordinals?.[0]);
     const { selected } = this.cursor;
     this.cursor = keepInList({ selected, top: selected - offset }, this.rows.length, screenRows);
   }
@@ -146,44 +168,64 @@ export class MessageWindow {
     this.cursor = keepInList({ ...this.cursor, selected }, this.rows.length, screenRows);
   }
 
-  /** Returns how many rows were added at the front. */
-  async #readOlder(): Promise<number> {
-    const first = this.rows[0];
-    const page = await this.#readPage("newest", first === undefined ? null : toCursor(first));
-    this.rows = [...page.rows.toReversed(), ...this.rows];
+  async #readOlder(): Promise<void> {
+    const first = this.#messages[0];
+    const page = await this.#readPage("newest", first === undefined ? null : toCursor(first.row));
     this.isAtStart = page.isLast;
-    if (this.rows.length > KEPT) {
-      this.rows.length = KEPT;
+    this.#messages.unshift(...page.messages.toReversed());
+    if (this.#messages.length > KEPT) {
+      this.#messages.length = KEPT;
       this.isAtEnd = false;
     }
-    return page.rows.length;
+    this.#regroup();
   }
 
   async #readNewer(): Promise<void> {
-    const last = this.rows.at(-1);
-    const page = await this.#readPage("oldest", last === undefined ? null : toCursor(last));
-    this.rows.push(...page.rows);
+    const last = this.#messages.at(-1);
+    const page = await this.#readPage("oldest", last === undefined ? null : toCursor(last.row));
     this.isAtEnd = page.isLast;
-    const surplus = this.rows.length - KEPT;
-    if (surplus <= 0) return;
-    this.rows.splice(0, surplus);
-    this.isAtStart = false;
-    this.cursor = { selected: this.cursor.selected - surplus, top: this.cursor.top - surplus };
+    this.#messages.push(...page.messages);
+    const surplus = this.#messages.length - KEPT;
+    if (surplus > 0) {
+      this.#messages.splice(0, surplus);
+      this.isAtStart = false;
+    }
+    this.#regroup();
+  }
+
+  /** New neighbours can turn two rows into one card; the chosen one stays chosen, and where it is on the screen. */
+  #regroup(): void {
+    const { selected: chosen, cursor } = this;
+    this.rows = toEntries(this.#messages);
+    if (chosen === undefined) return;
+    const selected = findEntry(this.rows, chosen.row, chosen.ordinals?.[0]);
+    this.cursor = { selected, top: cursor.top + selected - cursor.selected };
   }
 
   /** Only what is listed, and enough of it to go on: where little of a page is, the next ones are read, too. */
   async #readPage(
     direction: "oldest" | "newest",
     from: string | null,
-  ): Promise<{ rows: MessageRow[]; isLast: boolean }> {
-    const rows: MessageRow[] = [];
+  ): Promise<{ messages: LoadedMessage[]; isLast: boolean }> {
+    const messages: LoadedMessage[] = [];
     for (let after = from; ;) {
-      const page = await this.#readRows(direction, after, PAGE);
-      rows.push(...page.items.filter((row) => this.#isListed(row)));
-      if (page.next === null) return { rows, isLast: true };
-      if (rows.length >= MARGIN) return { rows, isLast: false };
-      after = page.next;
+      const page = await this.#readRows(direction, after, this.showsTurns ? TURN_PAGE : PAGE);
+      const listed = page.items.filter((row) => this.#isListed(row));
+      // A page of turns can have many: the rest is read next time.
+      const taken = listed.slice(0, 2 * PAGE);
+      messages.push(...(await this.#load(taken)));
+      const last = taken.length < listed.length ? taken.at(-1) : undefined;
+      after = last === undefined ? page.next : toCursor(last);
+      if (after === null) return { messages, isLast: true };
+      if (messages.length >= MARGIN) return { messages, isLast: false };
     }
+  }
+
+  async #load(rows: readonly MessageRow[]): Promise<LoadedMessage[]> {
+    const loaded = await Promise.all(rows.map((row) => loadMessage(this.#engine, this.#scope, row)));
+    return this.showsHousekeeping
+      ? loaded
+      : loaded.filter((message) => !isEmpty(message) || message.row.seq === this.#wanted?.seq);
   }
 
   #readRows(
@@ -201,13 +243,11 @@ export class MessageWindow {
   }
 
   /** Later versions are listed at the place of the first one. */
-  #isListed({ revises, hidden, seq }: MessageRow): boolean {
-    if (revises !== null) return false;
-    return (
-      this.showsHousekeeping ||
-      seq === this.#wanted?.seq ||
-      !hidden.some((reason) => HOUSEKEEPING.has(reason))
-    );
+  #isListed(row: MessageRow): boolean {
+    if (row.revises !== null) return false;
+    if (row.seq === this.#wanted?.seq) return true;
+    if (this.showsTurns) return isRequest(row);
+    return this.showsHousekeeping || !isHousekeeping(row);
   }
 }
 

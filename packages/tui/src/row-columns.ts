@@ -18,18 +18,20 @@ export interface RowFacts {
   /** The time of the row above; null where the day must be shown. */
   readonly above: number | null;
   readonly who: string;
+  /** What its colour says; otherwise the same. */
+  readonly role?: string;
   readonly tokens?: number;
 }
 
 export function renderRowColumns(
-  { at, above, who, tokens }: RowFacts,
+  { at, above, who, role, tokens }: RowFacts,
   columns: number,
   timezone: string,
   paint: Paint,
 ): Span[] {
   const isNarrow = columns < DAY_FROM;
-  const word = isNarrow ? (SHORT_WORDS[who] ?? who) : who;
-  const style = paint.role(who);
+  const word = isNarrow ? (SHORT_WORDS[role ?? who] ?? role ?? who) : who;
+  const style = paint.role(role ?? who);
   return [
     span(`${writeTime(at, above, columns, timezone)} `, paint.faint),
     cell(toOneLine(word), isNarrow ? 4 : 10, { style }),

@@ -4,11 +4,13 @@
  */
 import type { HeadedConversation, Engine, Scope, Settings } from "@lossless/core";
 import type { DoctorResult } from "@lossless/core/repair";
+import type { Entry } from "./entries.ts";
 import type { GraphBook } from "./graph-book.ts";
 import type { Key, KeyHelp } from "./keys.ts";
 import type { ListArea } from "./mouse.ts";
 import type { Paint } from "./paint.ts";
 import type { Sought } from "./sought.ts";
+import type { TurnBook } from "./turn-book.ts";
 
 export interface Size {
   readonly columns: number;
@@ -66,8 +68,12 @@ export interface Question {
  */
 export interface Navigator {
   messages(conversation: HeadedConversation, messageId?: number, sought?: Sought): Promise<boolean>;
-  /** One complete message; with a search hit, at its place. */
-  message(messageId: number, sought?: Sought | null): Promise<boolean>;
+  /** One complete message. */
+  message(messageId: number): Promise<boolean>;
+  /** A message, or a call with its result, as a whole; with a search hit, at its place. */
+  entry(entry: Entry, sought?: Sought | null): Promise<boolean>;
+  /** A turn as a whole, by the entry of its request. */
+  turn(entry: Entry, conversation: HeadedConversation): Promise<boolean>;
   graph(conversation: HeadedConversation, summaryId?: string, sought?: Sought): Promise<boolean>;
   context(conversation: HeadedConversation): Promise<boolean>;
   /** The former context of a summary; null: of its newest one. */
@@ -93,6 +99,7 @@ export interface Desk {
   readonly archive: TuiArchive;
   readonly go: Navigator;
   readonly graphs: GraphBook;
+  readonly turns: TurnBook;
   readonly timezone: string;
   now(): number;
   /** The current rows and columns for screens. */

@@ -50,13 +50,19 @@ describe("sizes", () => {
     }
   });
 
+  test("what is typed can be seen in 40 columns, however long the question is", async () => {
+    const { press, write } = await open({ columns: 40, rows: 12 });
+    await press("enter", ":");
+    expect((await write("msg_42")).split("\n").at(-1)).toContain("go to: msg_42▏");
+  });
+
   test("keeps the chosen row in sight when the terminal shrinks", async () => {
     const { press, terminal, look } = await open({ rows: 50 });
     await press("enter", "g");
     for (let at = 0; at < 20; at++) await press("j");
-    expect(await look()).toMatch(/▸ 2026-03-01 20:00/);
+    expect(await look()).toMatch(/▸ 2026-03-01 16:00/);
     terminal.resize(80, 12);
-    expect(await look()).toMatch(/▸ 2026-03-01 20:00/);
+    expect(await look()).toMatch(/▸ 2026-03-01 16:00/);
   });
 });
 

@@ -30,10 +30,10 @@ afterAll(async () => {
 
 const make = (): MessageWindow => new MessageWindow(engine, {}, 1);
 /** Message ids count from 1. */
-const chosen = (window: MessageWindow): number => (window.selected?.messageId ?? 0) - 1;
+const chosen = (window: MessageWindow): number => (window.selected?.row.messageId ?? 0) - 1;
 
 function expectWhole(window: MessageWindow): void {
-  const ids = window.rows.map(({ messageId }) => messageId);
+  const ids = window.rows.map(({ row }) => row.messageId);
   expect(ids.length).toBeLessThanOrEqual(KEPT);
   expect(ids).toEqual(Array.from({ length: ids.length }, (_, at) => (ids[0] ?? 0) + at));
   if (window.isAtStart) expect(ids[0]).toBe(1);
@@ -67,7 +67,7 @@ describe("a window over four thousand messages", () => {
 
   test("paging through all of it never keeps more than a bounded number of rows", async () => {
     const window = make();
-    await window.openStart();
+    await window.openStart(20);
     for (let at = 0; at < COUNT / 100; at++) {
       await window.move({ kind: "by", rows: 100 }, 20);
       expectWhole(window);
@@ -114,7 +114,7 @@ test("a changed message is listed once, at its first place", async () => {
   await store("changed words");
   const window = new MessageWindow(archive, {}, 1);
   await window.openEnd(10);
-  expect(window.rows.map(({ eventId, newest }) => [eventId, newest !== null])).toEqual([
+  expect(window.rows.map(({ row }) => [row.eventId, row.newest !== null])).toEqual([
     ["a", true],
     ["b", false],
   ]);
@@ -149,14 +149,14 @@ test("lines of the host are listed only on request, or when somebody came for on
   const window = new MessageWindow(small, {}, 1);
   await window.openEnd(20);
   await window.move({ kind: "first" }, 20);
-  expect(window.rows.map(({ messageId }) => messageId)).toEqual([200, 400, 600, 800]);
+  expect(window.rows.map(({ row }) => row.messageId)).toEqual([200, 400, 600, 800]);
   const line = await small.readMessage({ messageId: 300 });
   await window.openAt(line?.row ?? { position: 0, seq: 0 }, 20);
-  expect(window.rows.map(({ messageId }) => messageId)).toEqual([200, 300, 400, 600, 800]);
-  expect(window.selected?.messageId).toBe(300);
+  expect(window.rows.map(({ row }) => row.messageId)).toEqual([200, 300, 400, 600, 800]);
+  expect(window.selected?.row.messageId).toBe(300);
   window.showsHousekeeping = true;
   await window.reload(20);
   expect(window.rows.length).toBeGreaterThan(100);
-  expect(window.selected?.messageId).toBe(300);
+  expect(window.selected?.row.messageId).toBe(300);
   await small.close();
 });

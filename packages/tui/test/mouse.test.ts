@@ -71,8 +71,8 @@ describe("on the screen", () => {
     const { press, terminal, ui } = stage;
     expect(terminal.written).toContain(MOUSE_ON);
     expect(await press(report(0, 10, 3))).toContain("following");
-    expect(await press(report(0, 10, 5))).toMatch(/▸ .*step 111/);
-    expect(await press(report(64, 10, 5))).toMatch(/▸ .*step 108/);
+    expect(await press(report(0, 10, 5))).toMatch(/▸ .*step 112/);
+    expect(await press(report(64, 10, 5))).toMatch(/▸ .*step-109/);
     const foot = (await stage.look()).split("\n").at(-1) ?? "";
     expect(await press(report(0, foot.indexOf("s graph") + 3, 24))).toContain("graph of step 0");
     // Nothing is pointed at above the rows, and typing is not disturbed.

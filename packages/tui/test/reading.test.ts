@@ -248,7 +248,9 @@ describe("on the screen", () => {
     const { press, terminal } = await open({ fill, isColoured: true });
     await press("enter", "g", "G");
     await press("k");
-    expect(terminal.written).toContain(paint.role("tool")("→ read_file"));
+    expect(terminal.written).toContain(paint.bad("→ read_file "));
+    expect(terminal.written).toContain(paint.bad(" ⇒ error: no such file"));
+    expect(terminal.written).toContain(paint.role("tool")("[tool call: read_file]"));
     expect(terminal.written).toContain(paint.bad("[tool result: read_file, error]"));
     expect(terminal.written).toContain(paint.bad("no such file"));
   });

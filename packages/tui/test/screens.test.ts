@@ -1,6 +1,6 @@
 /** The screens of `lcm tui` as people meet them: driven by keys on a virtual terminal, compared with what must be seen. */
 import { afterEach, describe, expect, test } from "vitest";
-import { fillPlain, openStage, makeTalk, MAIN, type Stage, type StageOptions } from "./stage.ts";
+import { fillPlain, openStage, makeTalk, MAIN, START, type Stage, type StageOptions } from "./stage.ts";
 
 let stage: Stage;
 const open = async (options?: StageOptions): Promise<Stage> => (stage = await openStage(options));
@@ -39,7 +39,7 @@ describe("conversations", () => {
 
 
 
-       Enter messages   s graph   c context   f filter             ? all keys  q quit"
+       Enter messages   s graph   c context   f filter   o order   ? all keys  q quit"
     `);
   });
 
@@ -78,16 +78,16 @@ describe("messages", () => {
     expect(await press("enter")).toMatchInlineSnapshot(`
       " lcm  Conversations › step 0: the greenhouse sensor 0…            120/120  live
         120 messages, 0 summaries, 3,390 tokens in context; following
-        2026-03-05 13:00 assistant      46  step 109: the greenhouse sensor 109 repor…
-                   14:00 tool           17  [tool result: read_file] const step = 110;
-                   15:00 assistant      25  step 111: the greenhouse sensor 111 repor…
+        2026-03-05 15:00 assistant      25  step 111: the greenhouse sensor 111 repor…
+                   16:00 turn 29       113  4 messages, 3 h
                    16:00 user           25  step 112: the greenhouse sensor 112 repor…
                    17:00 assistant      46  step 113: the greenhouse sensor 113 repor…
-                   18:00 tool           17  [tool result: read_file] const step = 114;
+                   17:00 tool           17  → read_file step-113.ts ⇒ const step = 11…
                    19:00 assistant      25  step 115: the greenhouse sensor 115 repor…
+                   20:00 turn 30       113  4 messages, 3 h
                    20:00 user           25  step 116: the greenhouse sensor 116 repor…
                    21:00 assistant      46  step 117: the greenhouse sensor 117 repor…
-                   22:00 tool           17  [tool result: read_file] const step = 118;
+                   21:00 tool           17  → read_file step-117.ts ⇒ const step = 11…
       ▸ 2026-03-05 23:00 assistant      25  step 119: the greenhouse sensor 119 repor…
       ── msg_120 · assistant · 2026-03-05 23:00 · 25 tokens · 159 B
       step 119: the greenhouse sensor 119 reported 22 degrees, so valve_119 was opened
@@ -99,18 +99,18 @@ describe("messages", () => {
 
 
 
-       Enter whole message   s graph   c context                   ? all keys  q quit"
+       Enter read   { } turn   T turns only   s graph              ? all keys  q quit"
     `);
   });
 
   test("moves by row, by page, to both ends, and opens one message", async () => {
     const { press } = await open();
     await press("enter");
-    expect(await press("g")).toMatch(/▸ 2026-03-01 00:00 user/);
-    expect(await press("j", "down")).toMatch(/▸ 2026-03-01 02:00 tool/);
-    expect(await press("k")).toMatch(/▸ 2026-03-01 01:00 assistant/);
-    expect(await press("pageDown")).toMatch(/▸ 2026-03-01 11:00 assistant/);
-    expect(await press("pageUp")).toMatch(/▸ 2026-03-01 01:00 assistant/);
+    expect(await press("g")).toMatch(/▸ 2026-03-01 00:00 turn 1/);
+    expect(await press("j", "j", "down", "down")).toMatch(/▸ 2026-03-01 03:00 assistant/);
+    expect(await press("k")).toMatch(/▸ 2026-03-01 01:00 tool/);
+    expect(await press("pageDown")).toMatch(/▸ 2026-03-01 09:00 tool/);
+    expect(await press("pageUp")).toMatch(/▸ 2026-03-01 01:00 tool/);
     expect(await press("G")).toMatch(/▸ 2026-03-05 23:00 assistant/);
     expect(await press("enter")).toContain("msg_120 · assistant · 2026-03-05 23:00");
     expect(await press("h")).toMatch(/▸ 2026-03-05 23:00 assistant/);
@@ -137,12 +137,12 @@ describe("messages", () => {
     await press("enter");
     await writer.ingest({ session: MAIN, messages: makeTalk(3, 120) });
     await app.refresh();
-    expect(await look()).toMatch(/▸ 2026-03-06 02:00 tool/);
+    expect(await look()).toMatch(/▸ 2026-03-06 01:00 tool .* ⇒ const step = 12/);
     await press("g");
     await writer.ingest({ session: MAIN, messages: makeTalk(3, 123) });
     await app.refresh();
     const reading = await look();
-    expect(reading).toMatch(/▸ 2026-03-01 00:00 user/);
+    expect(reading).toMatch(/▸ 2026-03-01 00:00 turn 1/);
     expect(reading).toContain("126 messages");
   });
 
@@ -295,7 +295,7 @@ test("every list says which of how many rows is chosen", async () => {
     / (\d+\/\d+) {2}live/.exec((await press(...keys)).split("\n")[0] ?? "")?.[1];
   expect(await place()).toBe("1/1");
   expect(await place("enter")).toBe("120/120");
-  expect(await place("g", "j")).toBe("2/120");
+  expect(await place("g", "j", "j")).toBe("2/120");
   expect(await place("s", "e", "j")).toMatch(/^2\/\d+$/);
   expect(await place("r", "S")).toMatch(/^1\/\d+$/);
   expect(await place("escape", "c", "g")).toMatch(/^1\/\d+$/);
@@ -360,3 +360,25 @@ async function chooseSummary({ press }: Stage, summaryId: string | undefined): P
   await press("s", "x", "e");
   for (let screen = await press("g"); !screen.includes(`── ${summaryId}`); screen = await press("j"));
 }
+
+test("conversations are listed by time, project, agent or model", async () => {
+  const { press } = await open({
+    fill: async (writer) => {
+      for (const [key, content] of [
+        ["a", "the older one"],
+        ["b", "the newer one"],
+      ] as const)
+        await writer.ingest({
+          session: { ...MAIN, key, id: key },
+          messages: [{ message: { role: "user", content, timestamp: START + (key === "b" ? 1 : 0) } }],
+        });
+    },
+  });
+  expect((await press("o")).split("\n")[2]).toContain("the older one");
+  expect(await press("o")).toContain("ordered by project");
+  expect(await press("o")).toContain("ordered by agent");
+  expect(await press("o")).toContain("ordered by model");
+  const screen = await press("o");
+  expect(screen).toContain("newest first");
+  expect(screen.split("\n")[2]).toContain("the newer one");
+});

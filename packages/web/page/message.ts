@@ -1,7 +1,7 @@
 /** Renders one message: author, time, size, and its parts. Long or machine-generated parts are folded until the user opens them. */
 import {
   describeFile,
-  describeResult,
+  describeOutcome,
   isShortDiff,
   lineOf,
   markUpText,
@@ -23,7 +23,11 @@ export interface MessageOptions {
   /** Called after it was forgotten from here; without it, no action is offered. */
   readonly onChange?: (() => void) | null;
   /** The result of a call that is shown with it. */
-  readonly resultOf?: (toolCallId: string) => PartJson | undefined;
+  readonly resultOf?: (call: PartJson) => PartJson | undefined;
+  /** Whether a result is shown with its call instead. */
+  readonly isMoved?: (part: PartJson) => boolean;
+  /** It goes on from the message above: only what differs is in its head, beside its cards. */
+  readonly goesOn?: boolean;
   /** It was searched for: no part that contains the words stays folded. */
   readonly isTarget?: boolean;
 }
@@ -31,7 +35,7 @@ export interface MessageOptions {
 export function renderMessage(
   message: MessageJson,
   mark: RegExp | null,
-  { onChange = null, resultOf, isTarget = false }: MessageOptions = {},
+  { onChange = null, resultOf, isMoved = () => false, goesOn = false, isTarget = false }: MessageOptions = {},
 ): HTMLElement {
   const { row, problem } = message;
   const name = `msg_${message.id}`;
@@ -43,25 +47,30 @@ export function renderMessage(
       h("p", { class: "bad" }, problem ?? ""),
     );
   }
+  const hasMark = mark !== null && message.parts.some(({ text }) => text.search(mark) >= 0);
+  // Search also finds other forms of a word, which are not marked: then everything is opened.
+  const opensAll = isTarget && !hasMark;
   const body = h(
     "div",
     { class: "parts" },
-    ...message.parts.map((part) => renderPart(message.id, part, { mark, resultOf, isWhole: isTarget })),
+    ...message.parts
+      .filter((part) => !isMoved(part))
+      .map((part) => renderPart(message.id, part, { mark, resultOf, isWhole: isTarget, opensAll })),
   );
   const isCut = message.parts.some((part) => part.chars > part.text.length);
   return h(
     "article",
     {
-      class: `message role-${roleClass(row.role)}${row.hidden.length > 0 ? " hidden-message" : ""}`,
+      class: `message role-${roleClass(row.role)}${row.hidden.length > 0 ? " hidden-message" : ""}${goesOn ? " goes-on" : ""}`,
       "aria-label": `${row.role}, ${name}`,
     },
     h(
       "header",
       {},
-      h("span", { class: "role" }, row.role || "line"),
+      !goesOn && h("span", { class: "role" }, row.role || "line"),
       h("time", {}, formatTime(row.createdAt)),
       h("span", { class: "faint" }, `${formatCount(row.tokens)} tokens`),
-      message.model !== null && h("span", { class: "faint" }, message.model),
+      !goesOn && message.model !== null && h("span", { class: "faint" }, message.model),
       renderLink(name),
       ...row.hidden.map((reason) => h("span", { class: "tag" }, reason)),
       row.revises !== null &&
@@ -109,34 +118,35 @@ interface PartOptions {
   readonly mark: RegExp | null;
   readonly resultOf?: MessageOptions["resultOf"];
   readonly isWhole?: boolean;
+  readonly opensAll?: boolean;
 }
 
 function renderPart(id: number, part: PartJson, options: PartOptions): HTMLElement {
-  const { mark, isWhole = false } = options;
+  const { mark, isWhole = false, opensAll = false } = options;
   switch (part.type) {
     case "text":
       return renderText(part.text, mark, isWhole);
     case "reasoning":
-      return renderFolded("reasoning", [part], mark);
+      return renderFolded("reasoning", [part], mark, opensAll);
     case "tool_call":
       return renderCall(part, options);
     case "tool_result":
-      return renderFolded(part.isError ? "result failed" : "result", [part], mark);
+      return renderFolded(part.isError ? "result failed" : "result", [part], mark, opensAll);
     case "image":
       return renderImage(id, part);
     case "file":
       return h("div", { class: "file" }, ...textNodes(describeFile(part, formatBytes)));
     case "other":
-      return renderFolded("other", [part], mark);
+      return renderFolded("other", [part], mark, opensAll);
   }
 }
 
 /** A call with its result: one card, folded to a line, unless it changes only a few lines of a file. */
-function renderCall(part: PartJson, { mark, resultOf }: PartOptions): HTMLElement {
-  const result = part.toolCallId === null ? undefined : resultOf?.(part.toolCallId);
+function renderCall(part: PartJson, { mark, resultOf, opensAll = false }: PartOptions): HTMLElement {
+  const result = resultOf?.(part);
   const kind = result?.isError === true ? "call failed" : "call";
   const parts = result === undefined ? [part] : [part, result];
-  return renderFolded(kind, parts, mark);
+  return renderFolded(kind, parts, mark, opensAll);
 }
 
 function renderText(text: string, mark: RegExp | null, isWhole: boolean): HTMLElement {
@@ -160,20 +170,26 @@ function renderText(text: string, mark: RegExp | null, isWhole: boolean): HTMLEl
 export const renderBlocks = (text: string, mark: RegExp | null): HTMLElement[] =>
   markUpText(text, mark).map(toElement);
 
-function renderFolded(kind: string, parts: readonly PartJson[], mark: RegExp | null): HTMLElement {
+function renderFolded(
+  kind: string,
+  parts: readonly PartJson[],
+  mark: RegExp | null,
+  opensAll: boolean,
+): HTMLElement {
   const [part, result] = parts as readonly [PartJson, PartJson?];
   const isHit = mark !== null && parts.some(({ text }) => text.search(mark) >= 0);
-  const isShort = isShortDiff(part);
+  const isOpen = isShortDiff(part) || opensAll;
+  const outcome = part.type === "tool_call" ? describeOutcome(part, result ?? null) : "";
   const details = h(
     "details",
-    { class: `part ${kind}`, open: isHit || isShort },
+    { class: `part ${kind}`, open: isHit || isOpen },
     h(
       "summary",
       {},
       h("b", {}, ...textNodes(titleOf(part))),
       " ",
       h("span", { class: "preview" }, ...textNodes(lineOf(part), mark)),
-      result && h("span", { class: "outcome" }, ...textNodes(describeResult(result), mark)),
+      outcome !== "" && h("span", { class: "outcome" }, ...textNodes(outcome, mark)),
     ),
   );
   // Built when it is opened: most never are.
@@ -181,7 +197,7 @@ function renderFolded(kind: string, parts: readonly PartJson[], mark: RegExp | n
     if (details.childElementCount === 1)
       details.append(...parts.map((one) => renderBody(one, mark)), ...parts.flatMap(renderResultLink));
   };
-  if (isHit || isShort) fillIn();
+  if (isHit || isOpen) fillIn();
   details.addEventListener("toggle", fillIn);
   details.querySelector("summary")?.addEventListener("click", fillIn);
   return details;

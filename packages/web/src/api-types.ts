@@ -20,7 +20,7 @@ import type {
   SummaryOutline,
 } from "@lossless/core";
 import type { DoctorResult, Finding } from "@lossless/core/repair";
-import type { Cost, DiffLine, Prices } from "@lossless/core/doors";
+import type { Cost, DiffLine, OutlineRow, Prices, TurnSum } from "@lossless/core/doors";
 import type { ReadablePart } from "@lossless/interchange/parts";
 
 export type {
@@ -36,6 +36,7 @@ export type {
   StatsGroup,
   StatsGrouping,
   SummaryNode,
+  TurnSum,
 };
 
 /** With the number of messages in the context, and how many are left out and why. */
@@ -90,14 +91,6 @@ export interface ConversationDetail {
   readonly resume: string | null;
 }
 
-/** A request of the user and everything up to the next. */
-export interface TurnSum {
-  readonly messageId: number;
-  readonly messages: number;
-  readonly tokens: number;
-  readonly tookMs: number;
-}
-
 export interface PartJson extends ReadablePart {
   /** The message of a result that is shown with its call. */
   readonly ofMessage?: number;
@@ -150,17 +143,6 @@ export interface Graph {
   readonly nodes: readonly GraphNode[];
   /** From a summary to each of its sources. */
   readonly edges: readonly (readonly [summary: string, source: string])[];
-}
-
-/** A message in a list of many: enough to name it. */
-export interface OutlineRow {
-  readonly messageId: number;
-  readonly seq: number;
-  readonly position: number;
-  readonly role: string;
-  /** What it adds to the conversation: nothing when it is hidden or revises an earlier one. */
-  readonly tokens: number;
-  readonly createdAt: number;
 }
 
 /** The messages under a summary, at any depth. */

@@ -19,13 +19,17 @@ import type {
 } from "@lossless/core";
 import type { DoctorResult, Finding } from "@lossless/core/repair";
 import {
+  findFrom,
   measureSaved,
+  Outlines,
   parseTime,
   readPrices,
   SHELL_WORDS,
   STATS_GROUPINGS,
   sumCost,
   renderCommandLine,
+  rowAt,
+  sumTurns,
 } from "@lossless/core/doors";
 import type {
   AskResult,
@@ -56,11 +60,9 @@ import type {
 } from "./api-types.ts";
 import { readTurns } from "./context-turns.ts";
 import { resumeCommand } from "./resume.ts";
-import { sumTurns } from "./turn-sums.ts";
 import { readFirstWords } from "./first-words.ts";
 import { toMessageJson } from "./message-json.ts";
 import { MessagePages } from "./message-pages.ts";
-import { findFrom, Outlines, rowAt } from "./outline.ts";
 import { ANY_ID, readNumber, readWord } from "./query.ts";
 import { warmUp } from "./warm-up.ts";
 import { RequestPriority } from "./request-priority.ts";

@@ -3,9 +3,9 @@
  * stayed the same. Uses today's fold: if a turn was followed by a fold, its front is that of today.
  */
 import type { Outline } from "@lossless/core";
-import type { ContextTurn, ExplainedItem, OutlineRow } from "./api-types.ts";
+import { findLastTurns } from "@lossless/core/doors";
+import type { ContextTurn, ExplainedItem } from "./api-types.ts";
 import { compareContexts } from "./context-diff.ts";
-import { rowAt } from "./outline.ts";
 
 const TURNS = 12;
 /** The maximum number of new items of the last turn that are listed. */
@@ -16,7 +16,7 @@ export async function readTurns(
   outline: Outline,
   read: (endBefore: number | null) => Promise<readonly ExplainedItem[]>,
 ): Promise<ContextTurn[]> {
-  const begins = findBegins(outline);
+  const begins = findLastTurns(outline, TURNS);
   const turns: ContextTurn[] = [];
   let before = begins[0] === undefined ? [] : await read(begins[0].position);
   for (const [index, { messageId, createdAt }] of begins.entries()) {
@@ -41,14 +41,4 @@ export async function readTurns(
     before = after;
   }
   return turns;
-}
-
-/** The messages that began the last turns, in order. */
-function findBegins(outline: Outline): OutlineRow[] {
-  const user = outline.roleNames.indexOf("user");
-  const begins: OutlineRow[] = [];
-  for (let at = outline.roles.length - 1; at >= 0 && begins.length < TURNS; at--) {
-    if (outline.roles[at] === user && (outline.tokens[at] ?? 0) > 0) begins.push(rowAt(outline, at));
-  }
-  return begins.reverse();
 }

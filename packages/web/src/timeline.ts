@@ -3,9 +3,9 @@
  * time. A summary counts from the moment it was published. A regenerated summary counts from when the first one in its place was. Pure; as many
  * points as a screen can show, however long the conversation is.
  */
+import { findFrom } from "@lossless/core/doors";
 import type { Outline, SummaryGraph, SummaryOutline } from "@lossless/core";
 import type { Compaction, TimelineResult, TimelinePoint } from "./api-types.ts";
-import { findFrom } from "./outline.ts";
 
 export type Timeline = Omit<TimelineResult, "conversation">;
 

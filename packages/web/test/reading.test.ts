@@ -68,6 +68,14 @@ describe.skipIf(chromium === null)("reading a session", () => {
     await page.locator(".target mark", { hasText: "zebra" }).first().waitFor();
   });
 
+  test("a hit with another form of the word is opened, too", async () => {
+    const { page } = watched;
+    await go(page, "#/conversation/1?q=exits");
+    await page.locator("article.target details[open]", { hasText: "exit code 1" }).waitFor();
+    await go(page, "#/conversation/1");
+    await until(page, "document.querySelector('article.target') === null");
+  });
+
   test("Markdown becomes elements; HTML stays text, and links lead only outside", async () => {
     const { page } = watched;
     await go(page, "#/conversation/1");
@@ -90,7 +98,7 @@ describe.skipIf(chromium === null)("reading a session", () => {
     const edit = page.locator("details.call[open]", { hasText: "src/basket.ts" });
     expect(await edit.locator(".diff-gone").innerText()).toContain("return sum;");
     expect(await edit.locator(".diff-new").innerText()).toContain("Math.round");
-    await edit.locator(".outcome", { hasText: "2 lines" }).waitFor();
+    await edit.locator(".outcome", { hasText: /^\+\d+ −\d+$/ }).waitFor();
     await page.locator("details.call.failed .outcome", { hasText: "error: exit code 1" }).waitFor();
     expect(await page.locator("article.role-tool").count()).toBe(0);
     await page.locator(".turn", { hasText: /7 messages · .* tokens · 5 min/ }).waitFor();

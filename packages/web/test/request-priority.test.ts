@@ -1,7 +1,7 @@
 /** What somebody waits for goes first; what nobody waits for is done in between, and by whoever comes first. */
 import type { ConversationRow, Engine, Outline, OutlineRequest } from "@lossless/core";
 import { describe, expect, test } from "vitest";
-import { findFrom, joinOutlines, Outlines, rowAt } from "../src/outline.ts";
+import { findFrom, joinOutlines, Outlines, rowAt } from "@lossless/core/doors";
 import { RequestPriority } from "../src/request-priority.ts";
 
 describe("work that nobody waits for", () => {

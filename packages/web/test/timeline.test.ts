@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Outlines } from "../src/outline.ts";
+import { Outlines } from "@lossless/core/doors";
 import { addUpGrowth, planTimeline } from "../src/timeline.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 

@@ -30,8 +30,13 @@ export function formatSeconds(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1000);
-  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return join(`${minutes} min`, seconds % 60, "s");
+  return join(`${Math.floor(minutes / 60)} h`, minutes % 60, "min");
 }
+
+const join = (words: string, rest: number, unit: string): string =>
+  rest === 0 ? words : `${words} ${rest} ${unit}`;
 
 export function toIso(ms: number): string;
 export function toIso(ms: number | null): string | null;

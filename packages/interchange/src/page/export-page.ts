@@ -14,7 +14,8 @@ import { Redactions } from "./redactions.ts";
 import type { RedactionCount } from "./redactions.ts";
 import { PageWriter } from "./render-page.ts";
 import type { HeadedExport } from "./render-page.ts";
-import { beginsTurn, isBlank, isHousekeeping, makeTurn, readPageMessage } from "./turns.ts";
+import { isHousekeeping } from "../reading/pairs.ts";
+import { beginsTurn, isBlank, makeTurn, readPageMessage } from "./turns.ts";
 import type { PageMessage, PageTurn } from "./turns.ts";
 
 export interface PageOptions {

@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { countOf, formatBytes, formatSeconds, formatSpan, formatTime } from "@lossless/core/doors";
 import type { ListedConversation } from "@lossless/core/ports";
-import { describeFile, describeResult, isShortDiff, lineOf, titleOf } from "../reading/cards.ts";
+import { describeFile, describeOutcome, isShortDiff, lineOf, titleOf } from "../reading/cards.ts";
 import { markUpCode, markUpDiff } from "../reading/code.ts";
 import { markUpText } from "../reading/markdown.ts";
 import { escapeHtml, quoteText, renderHtml } from "../reading/markup.ts";
@@ -202,7 +202,8 @@ function renderCard(part: PagePart): string {
   const kinds = { reasoning: "reasoning", tool_call: "call", tool_result: "result" } as const;
   const kind = part.type in kinds ? kinds[part.type as keyof typeof kinds] : "other";
   const failed = part.isError || result?.isError === true ? " failed" : "";
-  const outcome = result === null ? "" : `<span class="outcome">${quote(describeResult(result))}</span>`;
+  const words = part.type === "tool_call" ? describeOutcome(part, result) : "";
+  const outcome = words === "" ? "" : `<span class="outcome">${quote(words)}</span>`;
   return `<details class="${kind}${failed}"${isShortDiff(part) ? " open" : ""}>
 <summary><b>${quote(titleOf(part))}</b> <span class="preview">${quote(lineOf(part))}</span>${outcome}</summary>
 ${renderBody(part)}${result === null ? "" : renderBody(result)}

@@ -1,5 +1,6 @@
 /** Groups messages into turns: a request and everything up to the next one, with results attached to their calls. */
 import type { MessageRow, MessageView } from "@lossless/core";
+import { isHousekeeping, pairCalls } from "../reading/pairs.ts";
 import { readPart, readPicture } from "../reading/parts.ts";
 import type { ReadablePart } from "../reading/parts.ts";
 
@@ -7,9 +8,6 @@ import type { ReadablePart } from "../reading/parts.ts";
 const MAX_PART_CHARS = 100_000;
 /** Larger pictures are only named. */
 const MAX_PICTURE_BYTES = 5_000_000;
-/** Lines of the host that are not part of the conversation. */
-const HOUSEKEEPING: ReadonlySet<string> = new Set(["meta", "heartbeat"]);
-
 export interface PagePart extends ReadablePart {
   /** The picture as a data URL. */
   readonly picture: string | null;
@@ -34,9 +32,6 @@ export interface PageTurn {
   readonly startAt: number | null;
   readonly tookMs: number;
 }
-
-export const isHousekeeping = ({ hidden }: MessageRow): boolean =>
-  hidden.some((reason) => HOUSEKEEPING.has(reason));
 
 export function readPageMessage(
   row: MessageRow,
@@ -70,18 +65,11 @@ export const beginsTurn = ({ role, isHousekeeping: isLeftOut }: PageMessage): bo
 
 /** Moves results to their calls and drops messages that held nothing else. Results of a call outside the turn stay where they are. */
 export function makeTurn(messages: readonly PageMessage[]): PageTurn {
-  const results = new Map<string, ReadablePart>();
-  const calls = new Set(messages.flatMap(({ parts }) => parts.flatMap(callIdOf)));
-  const isMoved = (part: PagePart): boolean =>
-    part.type === "tool_result" && calls.has(part.toolCallId ?? "") && !part.hasImage;
-  for (const { parts } of messages)
-    for (const part of parts.filter(isMoved)) results.set(part.toolCallId ?? "", part);
+  const { resultOf, moved } = pairCalls(messages.map(({ messageId, parts }) => ({ id: messageId, parts })));
   const paired = messages.flatMap((message) => {
-    const kept = message.parts.filter(
-      (part) => !(isMoved(part) && results.get(part.toolCallId ?? "") === part),
-    );
+    const kept = message.parts.filter((part) => !moved.has(part));
     if (kept.length === 0 && message.parts.length > 0) return [];
-    const parts = kept.map((part) => ({ ...part, result: results.get(callIdOf(part)[0] ?? "") ?? null }));
+    const parts = kept.map((part) => ({ ...part, result: resultOf.get(part)?.part ?? null }));
     return [{ ...message, parts }];
   });
   const spoken = messages.filter((message) => !message.isHousekeeping && message.isDated);
@@ -96,6 +84,3 @@ export function makeTurn(messages: readonly PageMessage[]): PageTurn {
     tookMs: Math.max(0, (spoken.at(-1)?.at ?? 0) - (startAt ?? 0)),
   };
 }
-
-const callIdOf = ({ type, toolCallId }: PagePart): string[] =>
-  type === "tool_call" && toolCallId !== null ? [toolCallId] : [];

@@ -31,6 +31,14 @@ const cut = (line: string, most: number): string =>
         .trimEnd()
         .toWellFormed()}…`;
 
+/** The outcome of a call: of an edit its size, because its result only says that it was done. Empty if nothing is known. */
+export function describeOutcome({ call }: ReadablePart, result: ReadablePart | null): string {
+  const diff = call?.diff ?? [];
+  const count = (kind: "new" | "gone"): number => diff.filter((line) => line.kind === kind).length;
+  if (diff.length > 0 && result?.isError !== true) return `+${count("new")} −${count("gone")}`;
+  return result === null ? "" : describeResult(result);
+}
+
 /** What came back, in a few words. */
 export function describeResult({ text, chars, isError }: ReadablePart): string {
   const shown = text.trim();

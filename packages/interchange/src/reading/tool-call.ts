@@ -17,11 +17,11 @@ export interface ReadableCall {
 const TELLING = [
   "command",
   "cmd",
+  "pattern",
   "file_path",
   "filePath",
   "absolute_path",
   "path",
-  "pattern",
   "query",
   "url",
   "description",
@@ -71,7 +71,10 @@ function readLine(call: Arguments): string {
   for (const name of TELLING) {
     const value = call[name];
     const text = Array.isArray(value) ? value.filter((word) => typeof word === "string").join(" ") : value;
-    if (typeof text === "string" && text.trim() !== "") return cutLine(text);
+    if (typeof text !== "string" || text.trim() === "") continue;
+    // A search says what it looks for, and where.
+    const place = name === "pattern" ? pick(call, ["path", "file_path"]) : null;
+    return cutLine(place === null || place === "" ? text : `${cutLine(text)} in ${place}`);
   }
   const first = Object.entries(call).find(
     ([name, value]) => typeof value === "string" && !/^(id|type|name|call_?id)$/i.test(name),

@@ -28,3 +28,10 @@ test("arguments in arguments do not take the stack", () => {
   expect(readCall(block)?.diff).toBeNull();
   expect(readCall({ function: { arguments: '{"command":"ls"}' } })?.line).toBe("ls");
 });
+
+test("a search is described by what it looks for, and where", () => {
+  const read = (input: object): string | undefined => readCall({ input })?.line;
+  expect(read({ path: "src", pattern: "readCall" })).toBe("readCall in src");
+  expect(read({ pattern: "**/*.ts" })).toBe("**/*.ts");
+  expect(read({ file_path: "a.ts", limit: 3 })).toBe("a.ts");
+});

@@ -1,5 +1,5 @@
 /** The first screen: every conversation with its size, its last activity and its health. Filtered while typing. */
-import type { HeadedConversation } from "@lossless/core";
+import type { ConversationOrder, HeadedConversation } from "@lossless/core";
 import { formatCount, formatTime, nameProject, toOneLine } from "@lossless/core/doors";
 import { ConversationList } from "../conversation-list.ts";
 import { HealthBook } from "../health.ts";
@@ -14,6 +14,7 @@ const KEYS: readonly KeyHelp[] = [
   { keys: "s", does: "graph" },
   { keys: "c", does: "context" },
   { keys: "f", does: "filter" },
+  { keys: "o", does: "order" },
   { keys: "F", does: "large files" },
   { keys: "t", does: "transplant" },
   { keys: "R", does: "repair" },
@@ -34,6 +35,8 @@ function chooseWidths(columns: number): typeof WIDE {
   return columns < NARROW_COLUMNS ? SMALL : NARROW;
 }
 const HEAD_ROWS = 1;
+/** In the order in which the key goes through them. */
+const ORDERS: readonly ConversationOrder[] = ["newest", "oldest", "project", "agent", "model"];
 const REST_MS = 200;
 
 export class ConversationsScreen implements Screen {
@@ -48,7 +51,7 @@ export class ConversationsScreen implements Screen {
   constructor(desk: Desk) {
     this.#desk = desk;
     this.#health = new HealthBook(desk.archive.engine);
-    this.#list = this.#makeList("");
+    this.#list = this.#makeList("", "newest");
   }
 
   get position(): string | null {
@@ -68,8 +71,8 @@ export class ConversationsScreen implements Screen {
     return this.#list.rows[this.#cursor.selected];
   }
 
-  #makeList(filter: string): ConversationList {
-    return new ConversationList(this.#desk.archive.engine, this.#desk.archive.scope, filter);
+  #makeList(filter: string, order: ConversationOrder): ConversationList {
+    return new ConversationList(this.#desk.archive.engine, this.#desk.archive.scope, filter, order);
   }
 
   async load(): Promise<void> {
@@ -77,9 +80,19 @@ export class ConversationsScreen implements Screen {
     await this.#setFilter(this.#list.filter);
   }
 
-  async #setFilter(filter: string): Promise<void> {
+  async #changeOrder(): Promise<boolean> {
+    const { filter, order } = this.#list;
+    const next = ORDERS[(ORDERS.indexOf(order) + 1) % ORDERS.length] ?? "newest";
+    this.#cursor = LIST_START;
+    await this.#setFilter(filter, next);
+    this.#cursor = LIST_START;
+    this.#desk.say(next === "newest" || next === "oldest" ? `${next} first` : `ordered by ${next}`);
+    return true;
+  }
+
+  async #setFilter(filter: string, order = this.#list.order): Promise<void> {
     const chosen = this.#selected?.conversationId;
-    const list = this.#makeList(filter);
+    const list = this.#makeList(filter, order);
     await list.readUpTo(this.#cursor.top + 2 * this.#rows);
     const at = list.rows.findIndex(({ conversationId }) => conversationId === chosen);
     this.#list = list;
@@ -122,6 +135,7 @@ export class ConversationsScreen implements Screen {
   async #act({ name }: Key): Promise<boolean> {
     const { go } = this.#desk;
     if (name === "f") return this.#askFilter();
+    if (name === "o") return this.#changeOrder();
     if (name === "$") return go.spend();
     if (name === "D") return go.doctor();
     if (name === "i") return go.transcripts();

@@ -47,7 +47,7 @@ function renderDissolve(report: DissolveResult, paint: Paint): TextLine[] {
     {
       text: `Item      ${formatCount(ordinal)} becomes ${formatCount(ordinal)} to ${formatCount(ordinal + shift)}`,
     },
-    { text: `Behind    ${countOf(itemsBehind, "item")} move back by ${formatCount(shift)}` },
+    { text: `After it  ${countOf(itemsBehind, "item")} move back by ${formatCount(shift)}` },
     { text: `Tokens    ${formatCount(tokensBefore)} become ${formatCount(tokensAfter)}` },
     { text: "" },
     { text: `${"ITEM".padStart(7)}  ${"SOURCE".padEnd(22)}${"TOKENS".padStart(8)}`, style: paint.faint },

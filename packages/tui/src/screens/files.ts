@@ -1,6 +1,6 @@
 /** The large files of a conversation: content too long to stay in its message. Enter opens one, a page at a time. */
 import type { HeadedConversation, DescribeResult, LargeFileRow } from "@lossless/core";
-import { formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
+import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
 import type { ListArea } from "../mouse.ts";
@@ -87,10 +87,7 @@ export class FilesScreen implements Screen {
         ),
       );
     const file = this.#files[selected];
-    const head = renderSpans(
-      [span(`  ${formatCount(this.#files.length)} large files`, paint.faint)],
-      columns,
-    );
+    const head = renderSpans([span(`  ${countOf(this.#files.length, "large file")}`, paint.faint)], columns);
     const detail =
       file === undefined
         ? []

@@ -1,4 +1,6 @@
 /** Conversation: every message, in order, for any number of them; only what is in view is loaded. Search marks and jumps. */
+import { isBlank, isHousekeeping, pairCalls } from "@lossless/interchange/reading";
+import type { Pairs } from "@lossless/interchange/reading";
 import { listMessages, readConversation, readMessage, readTurnSums, search } from "../api.ts";
 import type {
   ConversationDetail,
@@ -23,8 +25,6 @@ const ESTIMATE_PX = 110;
 /** Blocks kept in memory. */
 const KEPT_BLOCKS = 60;
 const MAX_COPIED = 2_000;
-/** Lines of the host that are not part of the conversation. */
-const HOUSEKEEPING: ReadonlySet<string> = new Set(["meta", "heartbeat"]);
 
 /** `target`: the message to show, or null for the first. */
 export function openConversation(
@@ -49,8 +49,7 @@ class ConversationView implements View {
     "aria-label": "Search in this conversation",
   });
   readonly #housekeeping = h("input", { type: "checkbox", name: "housekeeping" });
-  readonly #calls = new Set<string>();
-  readonly #results = new Map<string, PartJson>();
+  #pairs: Pairs<PartJson> = pairCalls([]);
   readonly #turns = new Map<number, TurnSum>();
   readonly #labels = h("span", {});
   readonly #resume = h("div", { hidden: true });
@@ -229,8 +228,10 @@ class ConversationView implements View {
     const isTarget = message.id === this.#marked;
     const element = renderMessage(message, this.#mark, {
       onChange: () => this.#reload(Math.floor(index / BLOCK)),
-      resultOf: (id) => this.#resultOf(id),
+      resultOf: (call) => this.#resultOf(call),
+      isMoved: (part) => !isTarget && this.#pairs.moved.has(part),
       isTarget,
+      goesOn: !isTarget && this.#goesOn(message, index),
     });
     if (isTarget) {
       element.classList.add("target");
@@ -244,29 +245,36 @@ class ConversationView implements View {
   /** Housekeeping, unless it is enabled; and results that are shown with their calls. The target is always shown. */
   #isLeftOut({ id, row, parts }: MessageJson): boolean {
     if (id === this.#marked || row === null) return false;
-    const isHousekeeping = row.hidden.some((reason) => HOUSEKEEPING.has(reason)) || parts.every(isBlank);
-    if (isHousekeeping) return !this.#housekeeping.checked;
-    return parts.every((part) => part.type === "tool_result" && this.#calls.has(part.toolCallId ?? ""));
+    if (isHousekeeping(row) || parts.every(isBlank)) return !this.#housekeeping.checked;
+    return parts.every((part) => this.#pairs.moved.has(part));
   }
 
-  #resultOf(toolCallId: string): PartJson | undefined {
-    const result = this.#results.get(toolCallId);
-    return result?.ofMessage === this.#marked ? undefined : result;
+  /** Only cards of the author of the message shown above: its head would say the same again. */
+  #goesOn({ id, row, parts, model }: MessageJson, index: number): boolean {
+    if (parts.some(({ type }) => type === "text" || type === "image") || this.#turns.has(id)) return false;
+    for (let at = index - 1; at >= Math.max(0, index - BLOCK); at--) {
+      const above = this.#blocks.get(Math.floor(at / BLOCK))?.[at % BLOCK];
+      if (above === undefined) return false;
+      if (!this.#isLeftOut(above)) return above.row?.role === row?.role && above.model === model;
+    }
+    return false;
   }
 
-  /** Calls and results of loaded messages, so that each pair becomes one card. */
-  #learn(items: readonly MessageJson[]): void {
-    for (const { id, parts } of items)
-      for (const part of parts) {
-        if (part.toolCallId === null) continue;
-        if (part.type === "tool_call") this.#calls.add(part.toolCallId);
-        if (part.type === "tool_result") this.#results.set(part.toolCallId, { ...part, ofMessage: id });
-      }
+  #resultOf(call: PartJson): PartJson | undefined {
+    const result = this.#pairs.resultOf.get(call);
+    if (result === undefined || result.messageId === this.#marked) return undefined;
+    return { ...result.part, ofMessage: result.messageId };
+  }
+
+  /** Of the loaded messages, in their order, so that each pair becomes one card. */
+  #pair(): void {
+    const blocks = [...this.#blocks].sort(([a], [b]) => a - b);
+    this.#pairs = pairCalls(blocks.flatMap(([, items]) => items ?? []));
   }
 
   #take(block: number, items: readonly MessageJson[]): void {
     this.#blocks.set(block, items);
-    this.#learn(items);
+    this.#pair();
     const show = ({ turns }: { turns: readonly TurnSum[] }): void => {
       for (const turn of turns) this.#turns.set(turn.messageId, turn);
       if (turns.length > 0) this.#list?.invalidate(block * BLOCK, block * BLOCK + BLOCK - 1);
@@ -476,6 +484,3 @@ function scrollInside(element: Element): void {
   const offset = mark.getBoundingClientRect().top - box.getBoundingClientRect().top;
   box.scrollTop += offset - box.clientHeight / 2;
 }
-
-const isBlank = ({ type, text }: PartJson): boolean =>
-  (type === "text" || type === "reasoning") && text.trim() === "";

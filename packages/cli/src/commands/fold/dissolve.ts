@@ -63,7 +63,7 @@ function renderReport(report: DissolveResult, dryRun: boolean): string {
   const pairs: [string, string][] = [
     ["Conversation", String(conversationId)],
     ["Item", `${formatCount(ordinal)} becomes ${formatCount(ordinal)} to ${formatCount(ordinal + shift)}`],
-    ["Behind it", `${countOf(itemsBehind, "item")} move back by ${formatCount(shift)}`],
+    ["After it", `${countOf(itemsBehind, "item")} move back by ${formatCount(shift)}`],
     ["Tokens", `${formatCount(tokensBefore)} become ${formatCount(tokensAfter)}`],
   ];
   const table = renderTable(

@@ -3,8 +3,20 @@
  * the turns, the messages under a summary. Kept in memory in columns, about fifty bytes per message, and extended as the conversation grows. It
  * is loaded in slices. Each caller continues where others stopped; background callers may pause between two slices.
  */
-import type { ConversationRow, Engine, Outline, Scope } from "@lossless/core";
-import type { OutlineRow } from "./api-types.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Scope } from "../engine/conversations.ts";
+import type { ConversationRow, Outline } from "../store/rows.ts";
+
+/** A message in a list of many: enough to name it. */
+export interface OutlineRow {
+  readonly messageId: number;
+  readonly seq: number;
+  readonly position: number;
+  readonly role: string;
+  /** What it adds to the conversation: nothing when it is hidden or revises an earlier one. */
+  readonly tokens: number;
+  readonly createdAt: number;
+}
 
 /** Short, so that interactive requests get their turn in between. */
 const SLICE = 5_000;
