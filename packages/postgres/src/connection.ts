@@ -521,6 +521,7 @@ class Client {
   #open = 0;
   #last: Promise<unknown> = Promise.resolve();
   #isBroken = false;
+  #isGathering = false;
   readonly #silence: Silence;
   #endWatch: (() => void) | null = null;
   readonly #onError = (): void => {
@@ -546,6 +547,11 @@ class Client {
     return this.#send({ text });
   }
 
+  /** Several commands in one, with the answer of each. */
+  async commands(text: string): Promise<readonly Answer[]> {
+    return (await this.command(text)) as unknown as readonly Answer[];
+  }
+
   /** A command whose answer is not awaited. */
   tell(text: string): void {
     this.#counter.trips -= this.#open === 0 ? 1 : 0;
@@ -553,6 +559,7 @@ class Client {
   }
 
   #send(query: pg.QueryConfig): Promise<Answer> {
+    this.#gather();
     if (this.#open === 0) this.#counter.trips += 1;
     this.#open += 1;
     this.#counter.statements += 1;
@@ -562,6 +569,18 @@ class Client {
       if (isLost(error)) this.#isBroken = true;
     });
     return answer;
+  }
+
+  /** Statements that are sent without waiting travel as one piece: one by one, each would wake the server. */
+  #gather(): void {
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    const stream = streamOf(this.#client);
+    stream.cork();
+    process.nextTick(() => {
+      this.#isGathering = false;
+      stream.uncork();
+    });
   }
 
   #noteAnswer(): void {
@@ -590,10 +609,11 @@ class Client {
 }
 
 /** Closes a connection without notifying the server; everything that waits for an answer fails as lost. */
-function cutLine(client: pg.PoolClient): void {
-  const { connection } = client as unknown as { readonly connection: { readonly stream: Duplex } };
-  connection.stream.destroy();
-}
+const cutLine = (client: pg.PoolClient): unknown => streamOf(client).destroy();
+
+/** The network connection, which the driver does not show. */
+const streamOf = (client: pg.PoolClient): Duplex =>
+  (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream;
 
 /** The server may or may not have committed. */
 class UnansweredCommit extends Error {}
@@ -711,17 +731,17 @@ class Transaction implements WriteSql {
   #send(one: Statement): Promise<Answer> {
     if (!this.#isBegun) {
       this.#isBegun = true;
-      this.#keep(this.#client.command(this.#begin));
-      if (this.#checkVersion) this.#keep((this.#version = this.#readVersion(this.#checkVersion)));
+      if (this.#checkVersion) this.#keep((this.#version = this.#beginChecked(this.#checkVersion)));
+      else this.#keep(this.#client.command(this.#begin));
     }
     const answer = this.#client.query(one);
     answer.catch(this.#note);
     return answer;
   }
 
-  async #readVersion(check: (version: number) => void): Promise<void> {
-    const { rows } = await this.#client.query(statement(READ_IDENTITY));
-    const { version, ...identity } = rows[0] as Identity & { readonly version: number };
+  async #beginChecked(check: (version: number) => void): Promise<void> {
+    const answers = await this.#client.commands(`${this.#begin}; ${READ_IDENTITY}`);
+    const { version, ...identity } = answers.at(-1)?.rows[0] as Identity & { readonly version: number };
     check(version);
     this.identity = identity;
   }
