@@ -10,6 +10,7 @@ import {
   dotProduct,
   EngineError,
   fitDimensions,
+  isLeaseFree,
   isMostOfAll,
   LIKELY_PER_HIT,
   NearestList,
@@ -45,13 +46,8 @@ const ADD_SPACE =
   "INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ($1, 0, $2) ON CONFLICT (model) DO NOTHING";
 /** A space belongs to all owners: a process that fills it reads their messages. */
 const MAY_CLAIM = "SELECT has_table_privilege('vector_spaces', 'UPDATE') AS yes";
-const CLAIM = `
-  UPDATE vector_spaces SET lease_holder = $1, lease_until = $2
-  WHERE space_id = (
-    SELECT space_id FROM vector_spaces
-    WHERE model = $3 AND (lease_holder IS NULL OR lease_holder = $1 OR lease_until <= $4)
-    FOR UPDATE SKIP LOCKED)
-  RETURNING ${SPACE_COLUMNS}`;
+const TRY_SPACE = "SELECT * FROM vector_spaces WHERE model = $1 FOR UPDATE SKIP LOCKED";
+const CLAIM = "UPDATE vector_spaces SET lease_holder = $1, lease_until = $2 WHERE space_id = $3";
 const RENEW = `
   UPDATE vector_spaces SET lease_until = $1 WHERE space_id = $2 AND lease_holder = $3 RETURNING dimensions`;
 const RELEASE = `
@@ -135,8 +131,10 @@ export async function claimVectorSpace(
         step: { kind: "embed_as_owner" },
       });
     transaction.post(statement(ADD_SPACE, model, now));
-    const row = await transaction.get<Row<"vector_spaces">>(CLAIM, holder, now + leaseMs, model, now);
-    return row === undefined ? null : toSpace(row);
+    const row = await transaction.get<Row<"vector_spaces">>(TRY_SPACE, model);
+    if (row === undefined || !isLeaseFree(row, holder, now)) return null;
+    transaction.post(statement(CLAIM, holder, now + leaseMs, row.space_id));
+    return toSpace(row);
   });
 }
 
