@@ -54,6 +54,8 @@ const RELEASE = `
   UPDATE vector_spaces SET lease_holder = NULL, lease_until = NULL,
     filled_at = CASE WHEN $3::boolean THEN coalesce(filled_at, $4) ELSE filled_at END
   WHERE space_id = $1 AND lease_holder = $2`;
+const ANY_STORED =
+  "SELECT 1 FROM message_vectors WHERE space_id = $1 AND message_id = ANY($2::bigint[]) LIMIT 1";
 const SET_DIMENSIONS = "UPDATE vector_spaces SET dimensions = $1 WHERE space_id = $2";
 const UNEMBEDDED = `
   SELECT m.message_id AS id FROM messages m
@@ -157,12 +159,14 @@ export async function storeVectors(
   const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [], spent } = request;
   const ids = vectors.map(({ messageId }) => messageId);
   return sql.write(async (transaction): Promise<StoreVectorsResult> => {
-    if (spent) transaction.post(addSpend(spent));
+    const cost = spent ? [addSpend(spent)] : [];
     const space = await transaction.get<{ dimensions: number }>(RENEW, now + leaseMs, spaceId, holder);
-    if (space === undefined) return { kind: "lost" };
-    const fit = fitDimensions(space.dimensions, vectors);
-    if (fit.kind === "dimensions") return fit;
-    if (space.dimensions !== fit.dimensions)
+    const fit = space && fitDimensions(space.dimensions, vectors);
+    if (fit?.kind !== "fit") {
+      transaction.post(...cost);
+      return fit ?? { kind: "lost" };
+    }
+    if (space?.dimensions !== fit.dimensions)
       transaction.post(statement(SET_DIMENSIONS, fit.dimensions, spaceId));
     transaction.post(statement(HOLD, ids));
     const stored = await transaction.change(ADD_VECTORS, spaceId, ...packVectors(vectors));
@@ -170,6 +174,9 @@ export async function storeVectors(
       statement(END_PENDING, spaceId, [...ids, ...passed]),
       statement(END_UNWANTED, spaceId, unwanted),
     );
+    // A server that was restarted may not have answered the COMMIT of an earlier try, which has stored them with their cost.
+    const isRepeated = stored === 0 && (await transaction.get(ANY_STORED, spaceId, ids)) !== undefined;
+    if (!isRepeated) transaction.post(...cost);
     return { kind: "stored", stored };
   });
 }
