@@ -8,7 +8,7 @@
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { EngineError } from "@lossless/core/adapter";
+import { EngineError, must } from "@lossless/core/adapter";
 import type { ErrorCode, NextStep } from "@lossless/core/adapter";
 import pg from "pg";
 import { parseServerAddress } from "./address.ts";
@@ -547,9 +547,10 @@ class Client {
     return this.#send({ text });
   }
 
-  /** Several commands in one, with the answer of each. */
-  async commands(text: string): Promise<readonly Answer[]> {
-    return (await this.command(text)) as unknown as readonly Answer[];
+  /** Several commands in one. Returns the rows of the last. */
+  async commands(text: string): Promise<unknown[]> {
+    const answers = (await this.command(text)) as unknown as readonly Answer[];
+    return must(answers.at(-1), "the answer to a command").rows;
   }
 
   /** A command whose answer is not awaited. */
@@ -740,8 +741,8 @@ class Transaction implements WriteSql {
   }
 
   async #beginChecked(check: (version: number) => void): Promise<void> {
-    const answers = await this.#client.commands(`${this.#begin}; ${READ_IDENTITY}`);
-    const { version, ...identity } = answers.at(-1)?.rows[0] as Identity & { readonly version: number };
+    const [row] = await this.#client.commands(`${this.#begin}; ${READ_IDENTITY}`);
+    const { version, ...identity } = row as Identity & { readonly version: number };
     check(version);
     this.identity = identity;
   }

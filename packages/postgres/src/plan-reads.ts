@@ -367,7 +367,7 @@ export class PlanReads implements ReadsLater {
     return known.flatMap(({ event_id, message_id }) =>
       [byId.get(message_id) ?? [], byFirst.get(message_id) ?? []]
         .flat()
-        .map(({ revises: _, ...version }) => ({ ...version, event_id })),
+        .map((version) => ({ ...version, event_id })),
     );
   }
 
