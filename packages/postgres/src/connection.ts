@@ -400,7 +400,8 @@ export class Connection implements Sql {
   }
 
   #limitFor(error: unknown): number {
-    return isLost(error) ? Math.min(RECONNECT_LIMIT_MS, this.#busyLimitMs) : this.#busyLimitMs;
+    const isGone = isLost(error) && !isStarting(error);
+    return isGone ? Math.min(RECONNECT_LIMIT_MS, this.#busyLimitMs) : this.#busyLimitMs;
   }
 
   /** The error in our wording; a statement that fails because another program has upgraded the schema says that. */
@@ -783,6 +784,9 @@ const isAborted = (error: unknown): boolean => codeOf(error) === "25P02";
 const isDefeat = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error));
 /** Another transaction has just stored a row under the same key. */
 const isTaken = (error: unknown): boolean => codeOf(error) === "23505";
+
+/** The server answers that it is starting, recovering or shutting down. */
+const isStarting = (error: unknown): boolean => codeOf(error) === "57P03";
 
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT)/;
 const LOST_MESSAGES =
