@@ -8,7 +8,7 @@
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { EngineError } from "@lossless/core/adapter";
+import { EngineError, must } from "@lossless/core/adapter";
 import type { ErrorCode, NextStep } from "@lossless/core/adapter";
 import pg from "pg";
 import { parseServerAddress } from "./address.ts";
@@ -400,7 +400,8 @@ export class Connection implements Sql {
   }
 
   #limitFor(error: unknown): number {
-    return isLost(error) ? Math.min(RECONNECT_LIMIT_MS, this.#busyLimitMs) : this.#busyLimitMs;
+    const isGone = isLost(error) && !isStarting(error);
+    return isGone ? Math.min(RECONNECT_LIMIT_MS, this.#busyLimitMs) : this.#busyLimitMs;
   }
 
   /** The error in our wording; a statement that fails because another program has upgraded the schema says that. */
@@ -521,6 +522,7 @@ class Client {
   #open = 0;
   #last: Promise<unknown> = Promise.resolve();
   #isBroken = false;
+  #isGathering = false;
   readonly #silence: Silence;
   #endWatch: (() => void) | null = null;
   readonly #onError = (): void => {
@@ -546,6 +548,12 @@ class Client {
     return this.#send({ text });
   }
 
+  /** Several commands in one. Returns the rows of the last. */
+  async commands(text: string): Promise<unknown[]> {
+    const answers = (await this.command(text)) as unknown as readonly Answer[];
+    return must(answers.at(-1), "the answer to a command").rows;
+  }
+
   /** A command whose answer is not awaited. */
   tell(text: string): void {
     this.#counter.trips -= this.#open === 0 ? 1 : 0;
@@ -553,6 +561,7 @@ class Client {
   }
 
   #send(query: pg.QueryConfig): Promise<Answer> {
+    this.#gather();
     if (this.#open === 0) this.#counter.trips += 1;
     this.#open += 1;
     this.#counter.statements += 1;
@@ -562,6 +571,18 @@ class Client {
       if (isLost(error)) this.#isBroken = true;
     });
     return answer;
+  }
+
+  /** Statements that are sent without waiting travel as one piece: one by one, each would wake the server. */
+  #gather(): void {
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    const stream = streamOf(this.#client);
+    stream.cork();
+    process.nextTick(() => {
+      this.#isGathering = false;
+      stream.uncork();
+    });
   }
 
   #noteAnswer(): void {
@@ -590,10 +611,11 @@ class Client {
 }
 
 /** Closes a connection without notifying the server; everything that waits for an answer fails as lost. */
-function cutLine(client: pg.PoolClient): void {
-  const { connection } = client as unknown as { readonly connection: { readonly stream: Duplex } };
-  connection.stream.destroy();
-}
+const cutLine = (client: pg.PoolClient): unknown => streamOf(client).destroy();
+
+/** The network connection, which the driver does not show. */
+const streamOf = (client: pg.PoolClient): Duplex =>
+  (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream;
 
 /** The server may or may not have committed. */
 class UnansweredCommit extends Error {}
@@ -711,17 +733,17 @@ class Transaction implements WriteSql {
   #send(one: Statement): Promise<Answer> {
     if (!this.#isBegun) {
       this.#isBegun = true;
-      this.#keep(this.#client.command(this.#begin));
-      if (this.#checkVersion) this.#keep((this.#version = this.#readVersion(this.#checkVersion)));
+      if (this.#checkVersion) this.#keep((this.#version = this.#beginChecked(this.#checkVersion)));
+      else this.#keep(this.#client.command(this.#begin));
     }
     const answer = this.#client.query(one);
     answer.catch(this.#note);
     return answer;
   }
 
-  async #readVersion(check: (version: number) => void): Promise<void> {
-    const { rows } = await this.#client.query(statement(READ_IDENTITY));
-    const { version, ...identity } = rows[0] as Identity & { readonly version: number };
+  async #beginChecked(check: (version: number) => void): Promise<void> {
+    const [row] = await this.#client.commands(`${this.#begin}; ${READ_IDENTITY}`);
+    const { version, ...identity } = row as Identity & { readonly version: number };
     check(version);
     this.identity = identity;
   }
@@ -762,6 +784,9 @@ const isAborted = (error: unknown): boolean => codeOf(error) === "25P02";
 const isDefeat = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error));
 /** Another transaction has just stored a row under the same key. */
 const isTaken = (error: unknown): boolean => codeOf(error) === "23505";
+
+/** The server answers that it is starting, recovering or shutting down. */
+const isStarting = (error: unknown): boolean => codeOf(error) === "57P03";
 
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT)/;
 const LOST_MESSAGES =

@@ -12,10 +12,10 @@ import { storedIn } from "./migrations/0004-links.ts";
 import { CONFLICTING, readPlan, writePlan } from "./plans.ts";
 import type { StoreContext } from "./store-context.ts";
 
-const OPEN = "forgetting_open";
-const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = $1";
-const SET_OPEN = `
-  INSERT INTO meta (key, value) VALUES ($1, to_jsonb($2::bigint)) ON CONFLICT (key) DO NOTHING`;
+/** What was forgotten and not cleared yet: one mark for each transaction. */
+const OPEN_MARKS = "SELECT key FROM meta WHERE starts_with(key, 'forgetting_open')";
+const ADD_MARK = `
+  INSERT INTO meta (key, value) VALUES ('forgetting_open ' || gen_random_uuid(), to_jsonb($1::bigint))`;
 /** Every table that may have contained a word of the forgotten text. */
 const WIPED = [...TABLE_NAMES.map(storedIn), "blobs", "index_postings", "index_spellings", "index_documents"];
 const VACUUM = `VACUUM ${WIPED.join(", ")}`;
@@ -24,7 +24,7 @@ const MAY_VACUUM = `
   SELECT coalesce(bool_and(pg_has_role(c.relowner, 'USAGE')), false)
     OR (SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()) AS yes
   FROM unnest($1::text[]) name JOIN pg_class c ON c.oid = to_regclass(name)`;
-const CLOSE = "DELETE FROM meta WHERE key = $1";
+const DROP_MARKS = "DELETE FROM meta WHERE key = ANY($1::text[])";
 
 export const readForgetPlan = (
   context: StoreContext,
@@ -36,20 +36,23 @@ export const forget = (context: StoreContext, request: ForgetRequest): Promise<F
   context.sql.write(async (sql) => {
     const outcome = await writePlan({ ...context, sql }, () => planForget(request));
     if (outcome.kind === "stale") return outcome;
-    sql.post(statement(SET_OPEN, OPEN, request.now));
+    sql.post(statement(ADD_MARK, request.now));
     await purgeAll(sql);
     for (const { blob } of outcome.plan.files) context.files.remove(sql, blob);
     return outcome;
   }, CONFLICTING);
 
 export async function isForgettingOpen({ sql }: StoreContext): Promise<boolean> {
-  return (await sql.get(IS_OPEN, OPEN)) !== undefined;
+  return (await sql.get(OPEN_MARKS)) !== undefined;
 }
 
 /** Makes the server clear removed rows; those that an open transaction can still see stay until the next time. False for a role that may not. */
 export async function wipeFreed({ sql }: StoreContext): Promise<boolean> {
   if ((await sql.get<{ yes: boolean }>(MAY_VACUUM, WIPED))?.yes !== true) return false;
+  // What is forgotten from here on needs another VACUUM.
+  const marks = await sql.all<{ key: string }>(OPEN_MARKS);
   await sql.all(VACUUM);
-  await sql.write(async (own) => own.post(statement(CLOSE, OPEN)));
+  const keys = marks.map(({ key }) => key);
+  await sql.write(async (own) => own.post(statement(DROP_MARKS, keys)));
   return true;
 }

@@ -13,6 +13,7 @@ import * as labelsAndTimes from "./migrations/0002-labels-and-times.ts";
 import { sql as textIndex } from "./migrations/0001-text-index.ts";
 import * as owners from "./migrations/0003-owners.ts";
 import * as links from "./migrations/0004-links.ts";
+import * as forgettingMarks from "./migrations/0005-forgetting-marks.ts";
 
 interface Migration {
   readonly version: number;
@@ -27,6 +28,7 @@ const listMigrations = (partitions: number): readonly Migration[] => [
   labelsAndTimes,
   owners,
   links,
+  forgettingMarks,
 ];
 const MIGRATIONS = listMigrations(0);
 

@@ -52,10 +52,10 @@ const ACTIVE_ID =
   "SELECT conversation_id FROM conversations WHERE owner = $1 AND session_key = $2 AND archived_at IS NULL";
 /** The session that $1 and $2 name. */
 const SESSION = "(SELECT session_ref FROM sessions WHERE owner = $1 AND session_id = $2)";
+/** The conversation that a session is in. */
 const PLACE_HEAD = `
-  SELECT ${HEAD} FROM conversations c WHERE c.conversation_id = coalesce(
-    (SELECT p.conversation_id FROM placements p WHERE p.session_ref = ${SESSION} ORDER BY p.start_position DESC LIMIT 1),
-    (SELECT a.conversation_id FROM conversations a WHERE a.owner = $1 AND a.session_key = $3 AND a.archived_at IS NULL))`;
+  SELECT ${HEAD} FROM conversations c WHERE c.conversation_id =
+    (SELECT p.conversation_id FROM placements p WHERE p.session_ref = ${SESSION} ORDER BY p.start_position DESC LIMIT 1)`;
 const PLACEMENTS = `
   SELECT s.session_ref, s.base_tokens, p.start_position, p.base_position, p.conversation_id
   FROM sessions s LEFT JOIN placements p USING (session_ref)
@@ -72,14 +72,14 @@ const CHAIN_AT = `
 const TURNS = "SELECT advancement_key FROM turns WHERE advancement_key = ANY($1::text[])";
 /** `place` numbers the requested ids: not every id is returned by the database exactly as sent. */
 const ASKED = "unnest($3::text[]) WITH ORDINALITY a (event_id, place)";
+/** The message of each requested id, or null. Each is looked up by its key: for a join, the server may read all ids of the session. */
+export const findEvents = (session: string): string =>
+  `SELECT a.place, (SELECT e.message_id FROM event_ids e WHERE e.session_ref = ${session} AND e.event_id = a.event_id) AS message_id FROM ${ASKED}`;
+const EVENTS = findEvents(SESSION);
 const VERSIONS = `
-  SELECT a.place, m.message_id, m.conversation_id, m.seq, m.position, m.salt, m.commitment, m.forgotten_at, r.key_id, r.keyed, r.sealed
-  FROM ${ASKED} JOIN event_ids e ON e.session_ref = ${SESSION} AND e.event_id = a.event_id
-  CROSS JOIN LATERAL (
-    SELECT o.message_id FROM messages o WHERE o.message_id = e.message_id
-    UNION ALL SELECT o.message_id FROM messages o WHERE o.revises = e.message_id) v
-  JOIN messages m ON m.message_id = v.message_id LEFT JOIN redactions r ON r.message_id = m.message_id
-  ORDER BY a.place, m.seq`;
+  SELECT m.message_id, m.revises, m.conversation_id, m.seq, m.position, m.salt, m.commitment, m.forgotten_at, r.key_id, r.keyed, r.sealed
+  FROM messages m LEFT JOIN redactions r ON r.message_id = m.message_id
+  WHERE m.message_id = ANY($1::bigint[]) OR m.revises = ANY($1::bigint[]) ORDER BY m.seq`;
 const SESSIONS = `
   SELECT session_ref, owner, session_id, cursor, last_event, base_tokens FROM sessions
   WHERE owner = $1 AND session_id = ANY($2::text[])`;
@@ -277,8 +277,32 @@ type PlacementRow = Pick<Row<"sessions">, "session_ref" | "base_tokens"> & {
   readonly conversation_id: number | null;
 };
 
+type NamedFirst = { readonly event_id: string; readonly message_id: number };
+type VersionRow = Omit<Version, "event_id"> & Pick<Row<"messages">, "revises">;
+
 /** A row with the number of its request, from 1. */
 type Numbered<T> = T & { readonly place: number };
+
+function toPlacements(rows: readonly PlacementRow[]): Omit<SessionPlacements, "head"> {
+  const [first] = rows;
+  return {
+    session: first ? { session_ref: first.session_ref, base_tokens: first.base_tokens } : null,
+    placements: rows.flatMap(({ session_ref, start_position, base_position, conversation_id }) =>
+      start_position === null || base_position === null || conversation_id === null
+        ? []
+        : [{ session_ref, start_position, conversation_id, base_position }],
+    ),
+  };
+}
+
+/** Another transaction may have placed the session, or started another conversation, while this waited for the lock. */
+function expectHead(
+  head: HeadRow | null,
+  wanted: { readonly conversation_id: number } | undefined,
+): HeadRow | null {
+  if (head?.conversation_id !== wanted?.conversation_id) throw new Conflict("the session has moved");
+  return head;
+}
 
 export class PlanReads implements ReadsLater {
   readonly #sql: Sql;
@@ -292,24 +316,21 @@ export class PlanReads implements ReadsLater {
     this.#lock = isLocking ? LOCK : "";
   }
 
+  /** A session that is not placed yet will be in the active conversation of its key: finding that out takes another round trip. */
   async placements({ owner, id, key }: SessionRef): Promise<SessionPlacements> {
-    const [heads, rows, active] = await Promise.all([
-      this.#sql.all<HeadRow>(PLACE_HEAD + this.#lock, owner, id, key),
+    const [[head = null], rows] = await Promise.all([
+      this.#sql.all<HeadRow>(PLACE_HEAD + this.#lock, owner, id),
+      this.#sql.all<PlacementRow>(PLACEMENTS, owner, id),
+    ]);
+    const found = toPlacements(rows);
+    if (found.placements.length > 0) return { ...found, head: expectHead(head, found.placements[0]) };
+    const [active, again, current] = await Promise.all([
+      this.active(owner, key),
       this.#sql.all<PlacementRow>(PLACEMENTS, owner, id),
       this.#sql.get<{ conversation_id: number }>(ACTIVE_ID, owner, key),
     ]);
-    const placements = rows.flatMap(({ session_ref, start_position, base_position, conversation_id }) =>
-      start_position === null || base_position === null || conversation_id === null
-        ? []
-        : [{ session_ref, start_position, conversation_id, base_position }],
-    );
-    const head = heads[0] ?? null;
-    const wanted = placements[0]?.conversation_id ?? active?.conversation_id ?? null;
-    // Another transaction has placed the session, or started another conversation, while this waited for the lock.
-    if ((head?.conversation_id ?? null) !== wanted) throw new Conflict("the session has moved");
-    const [first] = rows;
-    const session = first ? { session_ref: first.session_ref, base_tokens: first.base_tokens } : null;
-    return { session, placements, head };
+    const { session, placements } = toPlacements(again);
+    return { session, placements, head: expectHead(active, placements[0] ?? current) };
   }
 
   async active(owner: string, key: string): Promise<HeadRow | null> {
@@ -335,8 +356,19 @@ export class PlanReads implements ReadsLater {
     return rows.map((row) => row.advancement_key);
   }
 
-  versions({ owner, id }: SessionRef, eventIds: readonly string[]): Promise<Version[]> {
-    return this.#named<Omit<Version, "event_id">>(VERSIONS, owner, id, [...new Set(eventIds)]);
+  /** Events of a turn are nearly always new: whether they are takes one cheap statement, what is stored of known ones another round trip. */
+  async versions({ owner, id }: SessionRef, eventIds: readonly string[]): Promise<Version[]> {
+    const asked = await this.#named<{ message_id: number | null }>(EVENTS, owner, id, [...new Set(eventIds)]);
+    const known = asked.filter(({ message_id }) => message_id !== null) as NamedFirst[];
+    const firstIds = [...new Set(known.map(({ message_id }) => message_id))];
+    const rows = await this.#some<VersionRow>(VERSIONS, firstIds);
+    const byId = new Map(rows.map((row) => [row.message_id, row]));
+    const byFirst = Map.groupBy(rows, ({ revises }) => revises);
+    return known.flatMap(({ event_id, message_id }) =>
+      [byId.get(message_id) ?? [], byFirst.get(message_id) ?? []]
+        .flat()
+        .map((version) => ({ ...version, event_id })),
+    );
   }
 
   sessions(owner: string, sessionIds: readonly string[]): Promise<Row<"sessions">[]> {

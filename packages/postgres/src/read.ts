@@ -46,6 +46,7 @@ import type {
 } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
+import { findEvents } from "./plan-reads.ts";
 import type { SqlValue } from "./sql-values.ts";
 import type { StoreContext } from "./store-context.ts";
 
@@ -133,10 +134,7 @@ const SESSION_STATE = `
     (SELECT p.conversation_id FROM placements p WHERE p.session_ref = s.session_ref ORDER BY p.start_position DESC LIMIT 1)
       AS conversation_id
   FROM sessions s WHERE s.session_ref = (${SESSION_REF})`;
-/** `place` numbers the requested ids: not every id is returned by the database exactly as sent. */
-const KNOWN_EVENTS = `
-  SELECT a.place FROM unnest($3::text[]) WITH ORDINALITY a (event_id, place)
-  JOIN event_ids e ON e.session_ref = (${SESSION_REF}) AND e.event_id = a.event_id ORDER BY a.place`;
+const EVENTS = `${findEvents(`(${SESSION_REF})`)} ORDER BY a.place`;
 
 export async function listConversations(
   { sql }: StoreContext,
@@ -410,8 +408,11 @@ export async function knownEvents(
   sessionId: string,
   eventIds: readonly string[],
 ): Promise<string[]> {
-  const rows = await sql.all<{ place: number }>(KNOWN_EVENTS, owner, sessionId, [...eventIds]);
-  return rows.map(({ place }) => must(eventIds[place - 1], "an event that was asked for"));
+  type Found = { readonly place: number; readonly message_id: number | null };
+  const rows = await sql.all<Found>(EVENTS, owner, sessionId, [...eventIds]);
+  return rows.flatMap(({ place, message_id }) =>
+    message_id === null ? [] : must(eventIds[place - 1], "an event that was asked for"),
+  );
 }
 
 export async function findSessions({ sql }: StoreContext, owner: string, eventId: string): Promise<string[]> {

@@ -10,6 +10,7 @@ import {
   dotProduct,
   EngineError,
   fitDimensions,
+  isLeaseFree,
   isMostOfAll,
   LIKELY_PER_HIT,
   NearestList,
@@ -45,19 +46,16 @@ const ADD_SPACE =
   "INSERT INTO vector_spaces (model, dimensions, created_at) VALUES ($1, 0, $2) ON CONFLICT (model) DO NOTHING";
 /** A space belongs to all owners: a process that fills it reads their messages. */
 const MAY_CLAIM = "SELECT has_table_privilege('vector_spaces', 'UPDATE') AS yes";
-const CLAIM = `
-  UPDATE vector_spaces SET lease_holder = $1, lease_until = $2
-  WHERE space_id = (
-    SELECT space_id FROM vector_spaces
-    WHERE model = $3 AND (lease_holder IS NULL OR lease_holder = $1 OR lease_until <= $4)
-    FOR UPDATE SKIP LOCKED)
-  RETURNING ${SPACE_COLUMNS}`;
+const TRY_SPACE = "SELECT * FROM vector_spaces WHERE model = $1 FOR UPDATE SKIP LOCKED";
+const CLAIM = "UPDATE vector_spaces SET lease_holder = $1, lease_until = $2 WHERE space_id = $3";
 const RENEW = `
   UPDATE vector_spaces SET lease_until = $1 WHERE space_id = $2 AND lease_holder = $3 RETURNING dimensions`;
 const RELEASE = `
   UPDATE vector_spaces SET lease_holder = NULL, lease_until = NULL,
     filled_at = CASE WHEN $3::boolean THEN coalesce(filled_at, $4) ELSE filled_at END
   WHERE space_id = $1 AND lease_holder = $2`;
+const ANY_STORED =
+  "SELECT 1 FROM message_vectors WHERE space_id = $1 AND message_id = ANY($2::bigint[]) LIMIT 1";
 const SET_DIMENSIONS = "UPDATE vector_spaces SET dimensions = $1 WHERE space_id = $2";
 const UNEMBEDDED = `
   SELECT m.message_id AS id FROM messages m
@@ -135,8 +133,10 @@ export async function claimVectorSpace(
         step: { kind: "embed_as_owner" },
       });
     transaction.post(statement(ADD_SPACE, model, now));
-    const row = await transaction.get<Row<"vector_spaces">>(CLAIM, holder, now + leaseMs, model, now);
-    return row === undefined ? null : toSpace(row);
+    const row = await transaction.get<Row<"vector_spaces">>(TRY_SPACE, model);
+    if (row === undefined || !isLeaseFree(row, holder, now)) return null;
+    transaction.post(statement(CLAIM, holder, now + leaseMs, row.space_id));
+    return toSpace(row);
   });
 }
 
@@ -159,12 +159,14 @@ export async function storeVectors(
   const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [], spent } = request;
   const ids = vectors.map(({ messageId }) => messageId);
   return sql.write(async (transaction): Promise<StoreVectorsResult> => {
-    if (spent) transaction.post(addSpend(spent));
+    const cost = spent ? [addSpend(spent)] : [];
     const space = await transaction.get<{ dimensions: number }>(RENEW, now + leaseMs, spaceId, holder);
-    if (space === undefined) return { kind: "lost" };
-    const fit = fitDimensions(space.dimensions, vectors);
-    if (fit.kind === "dimensions") return fit;
-    if (space.dimensions !== fit.dimensions)
+    const fit = space && fitDimensions(space.dimensions, vectors);
+    if (fit?.kind !== "fit") {
+      transaction.post(...cost);
+      return fit ?? { kind: "lost" };
+    }
+    if (space?.dimensions !== fit.dimensions)
       transaction.post(statement(SET_DIMENSIONS, fit.dimensions, spaceId));
     transaction.post(statement(HOLD, ids));
     const stored = await transaction.change(ADD_VECTORS, spaceId, ...packVectors(vectors));
@@ -172,6 +174,9 @@ export async function storeVectors(
       statement(END_PENDING, spaceId, [...ids, ...passed]),
       statement(END_UNWANTED, spaceId, unwanted),
     );
+    // A server that was restarted may not have answered the COMMIT of an earlier try, which has stored them with their cost.
+    const isRepeated = stored === 0 && (await transaction.get(ANY_STORED, spaceId, ids)) !== undefined;
+    if (!isRepeated) transaction.post(...cost);
     return { kind: "stored", stored };
   });
 }

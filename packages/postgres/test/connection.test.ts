@@ -265,6 +265,27 @@ describePostgres("a connection", (server) => {
     expect(await other.all("SELECT name FROM guards")).toEqual([{ name: "a" }]);
   });
 
+  test("waits longer for a server that is starting than for one that is gone", async () => {
+    const sql = new Connection({ address: await server.createDatabase(), readOnly: false });
+    onTestFinished(() => sql.close());
+    await sql.get("SELECT 1");
+    const clock = Date.now;
+    let passedMs = 0;
+    const spy = vi.spyOn(Date, "now").mockImplementation(() => clock() + passedMs);
+    onTestFinished(() => spy.mockRestore());
+    const failOnce = (code: string): Promise<string> => {
+      let tries = 0;
+      return sql.read(async () => {
+        tries += 1;
+        if (tries > 1) return "there";
+        passedMs += 11_000;
+        throw Object.assign(new pg.DatabaseError("not now", 0, "error"), { code });
+      });
+    };
+    expect(await failOnce("57P03")).toBe("there");
+    await expect(failOnce("57P01")).rejects.toMatchObject({ code: "database_unreachable" });
+  });
+
   test("ends a read that takes longer than the limit", async () => {
     const limited = await open(`${await server.createDatabase()}&statement_timeout=1`);
     await expect(limited.all("SELECT pg_sleep($1)", 60)).rejects.toMatchObject({ code: "database_busy" });

@@ -1,6 +1,7 @@
 /** How often a program waits for its server, counted on the wire. */
 import { POSITION_STEP } from "@lossless/core";
 import type { Arrival, Engine, GrepRequest } from "@lossless/core";
+import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { openEngine } from "lossless-claw";
 import { expect, onTestFinished, test } from "vitest";
@@ -29,7 +30,10 @@ describePostgres("round trips on the wire", (server) => {
   test("a turn takes at most 4, late rows and revisions at most 10, a context without a prompt at most 4", async () => {
     const { engine, wire } = await open();
     const tell = (messages: Arrival[]): Promise<unknown> => engine.ingest({ session, messages });
-    expect((await wire.count(() => tell(arrivals(60, 4)))).trips).toBeLessThanOrEqual(4);
+    const turn = await wire.count(() => tell(arrivals(60, 4)));
+    expect(turn.trips).toBeLessThanOrEqual(4);
+    // Each statement costs the server more than the rows it writes.
+    expect(turn.statements).toBeLessThanOrEqual(11);
     const late = arrivals(10, 3).map((one) => ({ ...one, eventId: `late ${one.eventId}`, position: 7 }));
     expect((await wire.count(() => tell(late))).trips).toBeLessThanOrEqual(10);
     const message = { role: "user", content: "said again" };
@@ -45,6 +49,23 @@ describePostgres("round trips on the wire", (server) => {
         expect((await wire.count(assemble)).trips).toBeLessThanOrEqual(4);
       }
     }
+  });
+
+  test("the events of a turn are looked up by their keys, however long the session is", async () => {
+    const address = await server.createDatabase();
+    const engine = await openEngine({ database: address, thread: false });
+    for (let at = 0; at < 160; at += 4) await engine.ingest({ session, messages: arrivals(at, 4) });
+    await engine.close();
+    const read = (): Promise<unknown[]> =>
+      server.query(
+        address,
+        `SELECT t.n_tup_ins::int AS added, (t.seq_tup_read + sum(i.idx_tup_read))::int AS read
+         FROM pg_stat_user_tables t JOIN pg_stat_user_indexes i USING (relid) WHERE t.relname = 'event_ids' GROUP BY 1, t.seq_tup_read`,
+      );
+    // The server counts when a connection ends.
+    await expect.poll(read, { timeout: HANG_LIMIT_MS }).toMatchObject([{ added: 160 }]);
+    const [counted] = (await read()) as { readonly read: number }[];
+    expect(counted?.read).toBeLessThanOrEqual(160);
   });
 
   test("a search takes at most 6, in the archive, in a family and in a fork, folded or pending", async () => {

@@ -59,6 +59,36 @@ describePostgres("vectors on a server", (server) => {
     expect(await scan({ owner: "nobody" }, false)).toEqual([]);
   });
 
+  test("records the cost of vectors once, also when the answer to their COMMIT was lost", async () => {
+    const { store, ids } = await open(2);
+    const space = await store.claimVectorSpace({ model: "m", ...LEASE });
+    const spent = {
+      at: 1_000,
+      conversationId: null,
+      purpose: "embedding",
+      provider: "p",
+      model: "m",
+      inputTokens: 7,
+      outputTokens: 0,
+      durationMs: 1,
+      outcome: "ok",
+    };
+    const vectors = ids.map((messageId) => ({ messageId, vector: makeVector(messageId) }));
+    const request = { spaceId: space?.spaceId ?? 0, ...LEASE, vectors, spent };
+    expect(await store.storeVectors(request)).toEqual({ kind: "stored", stored: 2 });
+    expect(await store.storeVectors(request)).toEqual({ kind: "stored", stored: 0 });
+    expect(await store.sumSpend({ since: 0, by: "all" })).toMatchObject([{ calls: 1, inputTokens: 7 }]);
+    // A call for a message that was forgotten meanwhile has been paid as well.
+    const [forgotten = 0] = (await store.append(batchOf([makeEvent("e2", say("later"))]))).results.map(
+      ({ messageId }) => messageId ?? 0,
+    );
+    const asked = { alsoSummaryIds: [], replacements: [], reason: "asked", now: 1_000 };
+    await store.forget({ ...asked, messageIds: [forgotten] });
+    const late = [{ messageId: forgotten, vector: makeVector(forgotten) }];
+    expect(await store.storeVectors({ ...request, vectors: late })).toEqual({ kind: "stored", stored: 0 });
+    expect(await store.sumSpend({ since: 0, by: "all" })).toMatchObject([{ calls: 2, inputTokens: 14 }]);
+  });
+
   test("lets one process fill a space, and keeps what it said it has looked at", async () => {
     const { store, ids } = await open(3);
     const [first = 0, second = 0, third = 0] = ids;

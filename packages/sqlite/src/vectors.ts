@@ -8,6 +8,7 @@
 import {
   dotProduct,
   fitDimensions,
+  isLeaseFree,
   isMostOfAll,
   LIKELY_PER_HIT,
   NearestList,
@@ -38,7 +39,7 @@ export const IS_EMBEDDABLE = `
     SELECT 1 FROM messages f WHERE f.message_id = m.revises AND f.newest = m.message_id AND f.hidden_now = 0) END`;
 const SPACE_COLUMNS = "space_id, model, dimensions, created_at, filled_at";
 const SPACES = `SELECT ${SPACE_COLUMNS} FROM vector_spaces ORDER BY space_id`;
-const SPACE_OF = `SELECT ${SPACE_COLUMNS} FROM vector_spaces WHERE model = ?`;
+const SPACE_OF = "SELECT * FROM vector_spaces WHERE model = ?";
 /** Each event that is not hidden has one current version; counted from indexes, because rows are long. */
 const COUNT_MESSAGES = `
   SELECT (SELECT coalesce(sum(message_count), 0) FROM conversations)
@@ -48,9 +49,7 @@ const COUNT_VECTORS =
   "SELECT count(*) AS n FROM message_vectors INDEXED BY vectors_of_message WHERE message_id > 0 AND space_id = ?";
 const ADD_SPACE =
   "INSERT INTO vector_spaces (model, dimensions, created_at) VALUES (?, 0, ?) ON CONFLICT DO NOTHING";
-const CLAIM = `
-  UPDATE vector_spaces SET lease_holder = ?1, lease_until = ?2
-  WHERE model = ?3 AND (lease_holder IS NULL OR lease_holder = ?1 OR lease_until <= ?4)`;
+const CLAIM = "UPDATE vector_spaces SET lease_holder = ?, lease_until = ? WHERE space_id = ?";
 const RENEW = "UPDATE vector_spaces SET lease_until = ? WHERE space_id = ? AND lease_holder = ?";
 const RELEASE = `
   UPDATE vector_spaces SET lease_holder = NULL, lease_until = NULL, filled_at = CASE WHEN ?3 THEN coalesce(filled_at, ?4) ELSE filled_at END
@@ -120,9 +119,10 @@ export function claimVectorSpace(
   const { model, holder, now, leaseMs } = request;
   return connection.write(() => {
     connection.run(ADD_SPACE, model, now);
-    if (connection.change(CLAIM, holder, now + leaseMs, model, now) === 0) return null;
     const row = connection.get<Row<"vector_spaces">>(SPACE_OF, model);
-    return row ? toSpace(row) : null;
+    if (!row || !isLeaseFree(row, holder, now)) return null;
+    connection.run(CLAIM, holder, now + leaseMs, row.space_id);
+    return toSpace(row);
   });
 }
 
