@@ -2,7 +2,7 @@
  * Commands are traced once; then the disk is made again as it was after each of their steps, as a kill or a power cut would leave it. Whatever
  * is left opens, proves, and holds what was acknowledged by then.
  */
-import { cpSync, existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { DiskModel } from "@lossless/testkit/disk-model.ts";
@@ -11,7 +11,14 @@ import { findTracer, traceDisk } from "@lossless/testkit/disk-trace.ts";
 import type { DiskStep } from "@lossless/testkit/disk-trace.ts";
 import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildArchive, COMMANDS, environmentOf, listAcknowledged, readArchive } from "./disk-commands.ts";
+import {
+  buildArchive,
+  COMMANDS,
+  environmentOf,
+  listAcknowledged,
+  prepareFolder,
+  readArchive,
+} from "./disk-commands.ts";
 
 const tracer = isSoak ? await findTracer() : null;
 /** How many moments of each command are tried in each way; `LCM_SOAK=100` tries all of them. */
@@ -36,9 +43,7 @@ describe.runIf(tracer !== null)("after a crash in the middle of", () => {
   test.each(COMMANDS)("$name, what is left proves and holds what was acknowledged", async (command) => {
     using folder = makeTemporaryFolder("lcm-crash-");
     const work = folder.file("work");
-    if (command.isNew) mkdirSync(work);
-    else cpSync(built.file("archive"), work, { recursive: true });
-    const before = command.isNew ? new Map<string, string>() : await readArchive(work);
+    const before = await prepareFolder(command, built.file("archive"), work);
     const start = new DiskModel(work);
     const trace = await traceDisk(tracer ?? "", work, [process.execPath, ...command.run(work)], {
       output: folder.file("trace"),

@@ -1,11 +1,12 @@
 /** Commands that change the disk, and how to tell whether an archive that a crash or a fault left behind is right. */
 import { execFileSync } from "node:child_process";
 import { hash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openEngine } from "lossless-claw";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { CRASH_SESSION } from "@lossless/testkit/crash-writer.ts";
+import { writeOlderArchive } from "@lossless/testkit/older-archive.ts";
 import { expect } from "vitest";
 import { LCM, ROOT, SAMPLE } from "./support.ts";
 
@@ -18,6 +19,8 @@ export interface Command {
   readonly name: string;
   /** Begins without an archive. */
   readonly isNew?: true;
+  /** Begins with a kept archive of this schema version. */
+  readonly schema?: number;
   /** Prints the id of each event that is stored. */
   readonly acknowledges?: true;
   readonly run: (folder: string) => readonly string[];
@@ -76,6 +79,12 @@ export const COMMANDS: readonly Command[] = [
       [...left].every(([id, bytes]) => bytes === before.get(id) || bytes === "forgotten"),
   },
   { name: "backup", run: (folder) => lcm(folder, "backup"), allows: isSame, check: checkBackups },
+  {
+    name: "upgrade of an older archive",
+    schema: 12,
+    run: (folder) => lcm(folder, "doctor", "--apply"),
+    allows: isSame,
+  },
   { name: "reindex", run: (folder) => lcm(folder, "reindex"), allows: isSame },
   {
     name: "export",
@@ -114,6 +123,24 @@ export function buildArchive(folder: string): void {
   run(other, lcm(other, "export", "--out", join(folder, "other.lcmx")));
   const lines = readFileSync(SAMPLE, "utf8").split("\n").slice(0, 30);
   writeFileSync(join(folder, "sample.jsonl"), `${lines.join("\n")}\n`);
+}
+
+/** Puts what a command begins with into a folder, from the archive in `built`, and returns what is in it. */
+export async function prepareFolder(command: Command, built: string, folder: string): Promise<Content> {
+  if (command.isNew) {
+    mkdirSync(folder);
+    return new Map<string, string>();
+  }
+  if (command.schema === undefined) {
+    cpSync(built, folder, { recursive: true });
+    return readArchive(folder);
+  }
+  mkdirSync(folder);
+  writeOlderArchive(command.schema, join(folder, "lcm.db"));
+  // Reading upgrades it, so a copy is read.
+  using copy = makeTemporaryFolder("lcm-crash-");
+  writeOlderArchive(command.schema, copy.file("lcm.db"));
+  return await readArchive(copy.path);
 }
 
 export const environmentOf = (folder: string): Record<string, string> => ({

@@ -4,7 +4,7 @@
  * failure: the rest is written, and the command does its work.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { findTracer, traceDisk } from "@lossless/testkit/disk-trace.ts";
@@ -12,7 +12,14 @@ import type { Fault } from "@lossless/testkit/disk-trace.ts";
 import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { buildShortWrites, runWithShortWrites } from "@lossless/testkit/short-writes.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildArchive, COMMANDS, environmentOf, listAcknowledged, readArchive } from "./disk-commands.ts";
+import {
+  buildArchive,
+  COMMANDS,
+  environmentOf,
+  listAcknowledged,
+  prepareFolder,
+  readArchive,
+} from "./disk-commands.ts";
 import type { Command, Content } from "./disk-commands.ts";
 
 const tracer = isSoak ? await findTracer() : null;
@@ -128,14 +135,8 @@ test.runIf(isSoak && library === null)("writes cannot be cut short here: there i
   context.skip(),
 );
 
-async function prepare(work: string, command: Command): Promise<Content> {
-  if (command.isNew) {
-    mkdirSync(work);
-    return new Map<string, string>();
-  }
-  cpSync(built.file("archive"), work, { recursive: true });
-  return readArchive(work);
-}
+const prepare = (work: string, command: Command): Promise<Content> =>
+  prepareFolder(command, built.file("archive"), work);
 
 async function checkLeft(
   work: string,
