@@ -44,7 +44,7 @@ describe.skipIf(chromium === null)("in a browser, from its file", () => {
     ).toEqual(["https://example.org/a"]);
     const edit = page.locator("details.call[open]");
     expect(await edit.locator(".diff-new").innerText()).toContain("Math.round");
-    expect(await edit.locator(".outcome").innerText()).toBe("2 lines");
+    expect(await edit.locator(".outcome").innerText()).toBe("+1 −1");
     expect(await page.locator("details.call.failed .outcome").innerText()).toContain("error: exit 1");
     expect(await page.locator("details.reasoning").getAttribute("open")).toBeNull();
     expect(await page.evaluate("document.querySelector('article img').naturalWidth")).toBe(1);
