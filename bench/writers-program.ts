@@ -9,15 +9,26 @@ import type { Row, TableName, Values } from "@lossless/core/ports";
 import { BareClient, renderPart, statement } from "@lossless/postgres/testing";
 import { openEngine } from "lossless-claw";
 
-const [way = "", address = "", name = "", milliseconds = "0"] = process.argv.slice(2);
+const [way = "", address = "", name = "", warmUpMs = "0", measuredMs = "0"] = process.argv.slice(2);
 const session = { key: `bench:${name}`, id: `session ${name}`, owner: "bench" };
 const POSITION_STEP = 2 ** 20;
 const WORDS = "archive budget cache deploy error folder graph handler index journal kernel ledger".split(" ");
 
+/** Texts of some words, composed once, because composing them is not the work of the engine. */
+const texts = new Map<string, string>();
+
+function say(count: number, from: number): string {
+  const key = `${count} ${from % WORDS.length}`;
+  let text = texts.get(key);
+  if (text === undefined) {
+    text = Array.from({ length: count }, (_, i) => WORDS[(from * 7 + i * 5) % WORDS.length]).join(" ");
+    texts.set(key, text);
+  }
+  return text;
+}
+
 /** Four messages, about as long as those of an agent. */
 function makeTurn(turn: number): Arrival[] {
-  const say = (count: number, from: number): string =>
-    Array.from({ length: count }, (_, i) => WORDS[(from * 7 + i * 5) % WORDS.length]).join(" ");
   const id = `call ${turn}`;
   const messages = [
     { role: "user", content: say(30, turn) },
@@ -39,14 +50,21 @@ function makeTurn(turn: number): Arrival[] {
   }));
 }
 
-/** Stores turns until the time is over. */
+/** Stores turns until the time is over, and reports those after the warm-up, with the processor time that this process used for them. */
 async function repeat(store: (turn: number) => Promise<unknown>, from: number): Promise<void> {
   process.send?.("ready");
   await once(process, "message");
-  const end = performance.now() + Number(milliseconds);
-  let turns = 0;
-  for (; performance.now() < end; turns++) await store(from + turns);
-  process.send?.({ turns });
+  let turn = from;
+  const storeFor = async (milliseconds: number): Promise<number> => {
+    const first = turn;
+    for (const end = performance.now() + milliseconds; performance.now() < end; turn++) await store(turn);
+    return turn - first;
+  };
+  await storeFor(Number(warmUpMs));
+  const before = process.cpuUsage();
+  const turns = await storeFor(Number(measuredMs));
+  const { user, system } = process.cpuUsage(before);
+  process.send?.({ turns, cpuMs: (user + system) / 1_000 });
 }
 
 async function writeByEngine(): Promise<void> {

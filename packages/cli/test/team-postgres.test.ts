@@ -21,6 +21,7 @@ import {
   TURN_MESSAGES,
 } from "@lossless/testkit/team-writer.ts";
 import type { TeamOrders } from "@lossless/testkit/team-writer.ts";
+import { openEngine } from "lossless-claw";
 import { afterAll, expect, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope } from "./support.ts";
 import { ANSWER_TOKENS, look, startCountingModel, startWorker } from "./worker-stage.ts";
@@ -230,8 +231,8 @@ describePostgres("a team on one server", (server) => {
       const model = await startCountingModel();
       const started = performance.now();
       const seconds = (): number => Math.round((performance.now() - started) / 1000);
-      // The first to open it makes the tables.
-      await lcm(["status", "--db", database]);
+      // The first to write to it makes the tables; a worker that comes before it finds no archive.
+      await (await openEngine({ database, thread: false })).close();
       const writers = Array.from(
         { length: WRITERS },
         (_, writer) => new Writer({ database, writer, conversations: CONVERSATIONS, turns: TURNS }),

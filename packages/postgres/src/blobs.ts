@@ -7,6 +7,8 @@ import type { Sql, WriteSql } from "./connection.ts";
 import { statement } from "./connection.ts";
 
 export interface Files {
+  /** Whether what is put and removed in a transaction is part of it. */
+  readonly isTransactional: boolean;
   put(sql: WriteSql, name: string, content: Uint8Array): void;
   /** Null when there is none. */
   read(sql: Sql, name: string): Promise<Uint8Array | null>;
@@ -29,6 +31,8 @@ const CUT = `
   JOIN blobs b ON b.name = f.storage_path ORDER BY b.name, b.piece`;
 
 export const databaseFiles: Files = {
+  isTransactional: true,
+
   put(sql, name, content) {
     sql.post(statement("DELETE FROM blobs WHERE name = $1", name));
     for (let piece = 0, at = 0; piece === 0 || at < content.byteLength; piece++, at += PIECE_BYTES) {
@@ -74,6 +78,7 @@ function join(pieces: readonly { readonly content: Uint8Array }[]): Uint8Array |
 export function folderFiles(root: string): Files {
   const folder = new BlobFolder(root);
   return {
+    isTransactional: false,
     put: (_sql, name, content) => folder.put(name, content),
     read: async (_sql, name) => folder.read(name),
     readCut: async () => (name) => folder.read(name),

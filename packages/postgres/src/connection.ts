@@ -13,6 +13,8 @@ import type { ErrorCode, NextStep } from "@lossless/core/adapter";
 import pg from "pg";
 import { parseServerAddress } from "./address.ts";
 import type { ServerAddress } from "./address.ts";
+import { Batch } from "./batch.ts";
+import type { Answer, BatchedStatement } from "./batch.ts";
 import { findPassword } from "./password-file.ts";
 import type { Login } from "./password-file.ts";
 import { SQL_TYPES, toParameter } from "./sql-values.ts";
@@ -102,9 +104,14 @@ const READ_IDENTITY = `SELECT version, pg_current_xact_id()::text AS xid, ${SINC
 const READ_FATE = `SELECT CASE WHEN ${SINCE} = $2 THEN pg_xact_status($1::xid8) END AS status, ${SINCE} AS since`;
 /** Until the server notices that its client is gone, or commits. */
 const FATE_PAUSE_MS = 50;
-/** A COMMIT lost in the network never arrives, and the server may wait for it for hours. Whichever comes first, the outcome is decided then. */
+/**
+ * A COMMIT lost in the network never arrives, and the server may wait for it for hours: between two batches, or for the rest of one, when it
+ * is not idle by its own account and no time limit applies. Whichever comes first, the outcome is decided then.
+ */
 const END_WAITING =
-  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = $1::xid8::xid AND state = 'idle in transaction'";
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = $1::xid8::xid AND wait_event = 'ClientRead'";
+/** Before its COMMIT was sent, a transaction without its client can only hold locks, and the next attempt would wait for them. */
+const END_ORPHAN = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = $1::xid8::xid AND ${SINCE} = $2`;
 /**
  * How long a transaction may be idle while holding locks. A suspended machine, or one without network, would hold them for hours; callers that
  * wait for a lock wait longer than this.
@@ -282,17 +289,32 @@ export class Connection implements Sql {
     ].join("; ");
     const isChecked = this.#newestSchema !== null;
     const check = (version: number): void => this.checkSchemaVersion(version);
-    const { result, transaction } = await this.#withClient(async (client) => {
-      const own = new Transaction(client, begin, isChecked ? check : null);
-      const value = await own.run(work);
-      const failure = await own.commit().catch((error: unknown) => error);
-      return { result: value, transaction: own, failure };
-    }).then(async ({ failure, ...rest }) => {
-      if (failure !== undefined) await this.#checkFate(rest.transaction, failure);
-      return rest;
+    const outcome = await this.#withClient(async (client) => {
+      const transaction = new Transaction(client, begin, isChecked ? check : null);
+      try {
+        const result = await transaction.run(work);
+        const failure = await transaction.commit().catch((error: unknown) => error);
+        return { kind: "ended", transaction, result, failure } as const;
+      } catch (failure) {
+        return { kind: "failed", transaction, failure } as const;
+      }
     });
+    const { transaction, failure } = outcome;
+    if (outcome.kind === "failed") {
+      if (isLost(failure)) await this.#endOrphan(transaction);
+      throw failure;
+    }
+    if (failure !== undefined) await this.#checkFate(transaction, failure);
     for (const next of transaction.follow) next();
-    return result;
+    return outcome.result;
+  }
+
+  async #endOrphan({ identity }: Transaction): Promise<void> {
+    if (identity === null || !this.#isOpen) return;
+    const end = statement(END_ORPHAN, identity.xid, identity.since);
+    await this.#attempt("write", { isRepeatable: true }, () =>
+      this.#withClient((client) => client.query(end)),
+    );
   }
 
   /** Checks the outcome of a transaction whose COMMIT was not answered. Throws unless it was committed. */
@@ -502,12 +524,6 @@ class Silence {
   }
 }
 
-interface Answer {
-  readonly command: string;
-  readonly rowCount: number | null;
-  readonly rows: unknown[];
-}
-
 interface ClientParts {
   readonly counter: { trips: number; statements: number };
   readonly names: Map<string, string> | null;
@@ -523,6 +539,7 @@ class Client {
   #last: Promise<unknown> = Promise.resolve();
   #isBroken = false;
   #isGathering = false;
+  #batch: BatchedStatement[] = [];
   readonly #silence: Silence;
   #endWatch: (() => void) | null = null;
   readonly #onError = (): void => {
@@ -539,12 +556,17 @@ class Client {
   }
 
   query({ text, values }: Statement): Promise<Answer> {
-    if (values.length === 0) return this.command(text);
-    return this.#send({ text, values: values.map(toParameter), ...this.#nameOf(text) });
+    return values.length === 0 ? this.command(text) : this.#post(text, values);
+  }
+
+  /** A single command. It is answered with the statements before it, and skipped if one of them fails. */
+  end(text: string): Promise<Answer> {
+    return this.#names === null ? this.#post(text, []) : this.command(text);
   }
 
   /** Without parameters; may be several commands in one. */
   command(text: string): Promise<Answer> {
+    this.#sendBatch();
     return this.#send({ text });
   }
 
@@ -560,17 +582,48 @@ class Client {
     this.command(text).catch(() => this.markBroken());
   }
 
+  #post(text: string, values: readonly SqlValue[]): Promise<Answer> {
+    const parameters = values.map(toParameter);
+    if (this.#names !== null)
+      return this.#send({ text, values: parameters, name: this.#nameOf(text, this.#names) });
+    this.#noteSent();
+    return new Promise((resolve, reject) => {
+      this.#batch.push({ text, values: parameters, resolve, reject });
+    });
+  }
+
   #send(query: pg.QueryConfig): Promise<Answer> {
+    this.#noteSent();
+    const answer = this.#client.query(query).finally(() => this.#noteAnswer(1));
+    this.#last = answer.catch(this.#noteFailure);
+    return answer;
+  }
+
+  /** What was sent since the last command, or the last time. */
+  #sendBatch(): void {
+    const statements = this.#batch;
+    if (statements.length === 0) return;
+    this.#batch = [];
+    this.#last = new Promise<void>((resolve) => {
+      const onAnswer = (error: unknown): void => {
+        this.#noteAnswer(statements.length);
+        if (error) this.#noteFailure(error);
+        resolve();
+      };
+      this.#client.query(new Batch(statements, onAnswer));
+    });
+  }
+
+  readonly #noteFailure = (error: unknown): void => {
+    if (isLost(error)) this.#isBroken = true;
+  };
+
+  #noteSent(): void {
     this.#gather();
     if (this.#open === 0) this.#counter.trips += 1;
     this.#open += 1;
     this.#counter.statements += 1;
     this.#endWatch ??= this.#silence.watch(() => cutLine(this.#client));
-    const answer = this.#client.query(query).finally(() => this.#noteAnswer());
-    this.#last = answer.catch((error: unknown) => {
-      if (isLost(error)) this.#isBroken = true;
-    });
-    return answer;
   }
 
   /** Statements that are sent without waiting travel as one piece: one by one, each would wake the server. */
@@ -580,26 +633,27 @@ class Client {
     const stream = streamOf(this.#client);
     stream.cork();
     process.nextTick(() => {
+      this.#sendBatch();
       this.#isGathering = false;
       stream.uncork();
     });
   }
 
-  #noteAnswer(): void {
-    this.#open -= 1;
+  #noteAnswer(statements: number): void {
+    this.#open -= statements;
     this.#endWatch?.();
     this.#endWatch = this.#open === 0 ? null : this.#silence.watch(() => cutLine(this.#client));
   }
 
-  #nameOf(text: string): { name?: string } {
-    if (this.#names === null) return {};
-    let name = this.#names.get(text);
-    if (name === undefined) this.#names.set(text, (name = `lcm_${this.#names.size}`));
-    return { name };
+  #nameOf(text: string, names: Map<string, string>): string {
+    let name = names.get(text);
+    if (name === undefined) names.set(text, (name = `lcm_${names.size}`));
+    return name;
   }
 
   /** Returns to the pool when everything is answered; a connection in doubt is closed. */
   async release(): Promise<void> {
+    this.#sendBatch();
     await this.#last;
     this.#client.off("error", this.#onError);
     this.#client.release(this.#isBroken);
@@ -639,6 +693,8 @@ class Transaction implements WriteSql {
   #posted: Promise<unknown>[] = [];
   #version: Promise<void> = Promise.resolve();
   #isBegun = false;
+  /** COMMIT or ROLLBACK was sent. A statement after it would run outside a transaction, or in that of the connection's next user. */
+  #isOver = false;
   /** Why the transaction failed: the server answers everything after it with a mere refusal. */
   #failure: unknown = null;
   readonly #last: (() => Promise<void>)[] = [];
@@ -658,6 +714,7 @@ class Transaction implements WriteSql {
     } catch (error) {
       // Whatever `work` threw instead: a transaction that lost against another may be retried.
       const cause = isDefeat(this.#failure) ? this.#failure : this.#causeOf(error);
+      this.#isOver = true;
       if (this.#isBegun) this.#client.tell("ROLLBACK");
       throw cause;
     }
@@ -707,20 +764,24 @@ class Transaction implements WriteSql {
       for (const work of this.#last) await work();
       await this.#version;
     });
+    this.#isOver = true;
     if (!this.#isBegun) return;
-    const ending = this.#client.command("COMMIT");
+    const ending = this.#client.end("COMMIT");
     try {
       await this.#settle([ending]);
       const { command } = await ending;
       if (command !== "COMMIT") throw new Error(`COMMIT was answered with ${command}`);
     } catch (error) {
       if (isLost(error)) throw new UnansweredCommit("the server did not answer a COMMIT", { cause: error });
+      // The server skips the COMMIT after a statement that failed.
+      this.#client.tell("ROLLBACK");
       throw error;
     }
   }
 
   /** Ends a read-only transaction. */
   close(): void {
+    this.#isOver = true;
     if (this.#isBegun) this.#client.tell("COMMIT");
   }
 
@@ -731,6 +792,7 @@ class Transaction implements WriteSql {
 
   /** BEGIN and the version of the schema are pipelined with the first statement. */
   #send(one: Statement): Promise<Answer> {
+    if (this.#isOver) throw new Error(`a statement came after the end of its transaction: ${one.text}`);
     if (!this.#isBegun) {
       this.#isBegun = true;
       if (this.#checkVersion) this.#keep((this.#version = this.#beginChecked(this.#checkVersion)));

@@ -11,6 +11,7 @@ import { purgeAll } from "./full-text-index.ts";
 import { storedIn } from "./migrations/0004-links.ts";
 import { CONFLICTING, readPlan, writePlan } from "./plans.ts";
 import type { StoreContext } from "./store-context.ts";
+import { removeUnnamed } from "./unnamed-blobs.ts";
 
 /** What was forgotten and not cleared yet: one mark for each transaction. */
 const OPEN_MARKS = "SELECT key FROM meta WHERE starts_with(key, 'forgetting_open')";
@@ -32,15 +33,24 @@ export const readForgetPlan = (
   alsoSummaryIds: readonly string[],
 ): Promise<ForgetPlan> => readPlan(context, () => planForgetting(messageIds, alsoSummaryIds));
 
-export const forget = (context: StoreContext, request: ForgetRequest): Promise<ForgetResult> =>
-  context.sql.write(async (sql) => {
-    const outcome = await writePlan({ ...context, sql }, () => planForget(request));
-    if (outcome.kind === "stale") return outcome;
+export async function forget(context: StoreContext, request: ForgetRequest): Promise<ForgetResult> {
+  const { files } = context;
+  const outcome = await context.sql.write(async (sql) => {
+    const planned = await writePlan({ ...context, sql }, () => planForget(request));
+    if (planned.kind === "stale") return planned;
     sql.post(statement(ADD_MARK, request.now));
     await purgeAll(sql);
-    for (const { blob } of outcome.plan.files) context.files.remove(sql, blob);
-    return outcome;
+    if (files.isTransactional) for (const { blob } of planned.plan.files) files.remove(sql, blob);
+    return planned;
   }, CONFLICTING);
+  // Not before the commit, which may fail; by then another program may have stored the same content again.
+  if (outcome.kind !== "stale" && !files.isTransactional && outcome.plan.files.length > 0)
+    await removeUnnamed(
+      context,
+      outcome.plan.files.map(({ blob }) => blob),
+    );
+  return outcome;
+}
 
 export async function isForgettingOpen({ sql }: StoreContext): Promise<boolean> {
   return (await sql.get(OPEN_MARKS)) !== undefined;

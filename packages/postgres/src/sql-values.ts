@@ -25,11 +25,30 @@ const unescapeText = (text: string): string =>
     ? text.replaceAll(ESCAPED, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
     : text;
 
-export function toParameter(value: SqlValue): unknown {
+/** A value as it is sent: as text, or bytes as they are. */
+export type Parameter = string | Buffer | null;
+
+export function toParameter(value: SqlValue): Parameter {
+  if (value === null) return null;
   if (typeof value === "string") return escapeText(value);
-  if (isList(value)) return value.map((item) => (typeof item === "string" ? escapeText(item) : item));
-  return value;
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  return isList(value) ? toList(value) : String(value);
 }
+
+/** What a text in a list may not contain as it is. */
+// eslint-disable-next-line no-control-regex
+const SPECIAL = /["\\\0\u0001\ud800-\udfff]/;
+
+function toList(items: readonly (number | string | null)[]): string {
+  let list = "";
+  for (const item of items) {
+    const text = typeof item === "string" && SPECIAL.test(item) ? escapeItem(item) : item;
+    list += `${list === "" ? "" : ","}${typeof text === "string" ? `"${text}"` : (text ?? "NULL")}`;
+  }
+  return `{${list}}`;
+}
+
+const escapeItem = (text: string): string => escapeText(text).replaceAll(/["\\]/g, String.raw`\$&`);
 
 /** A value of a column of any type, which is jsonb. */
 export function toJson(value: number | string | Uint8Array): string {

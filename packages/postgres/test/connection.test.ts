@@ -4,12 +4,14 @@ import type { Duplex } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import { startCutProxy } from "@lossless/testkit/cut-proxy.ts";
 import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import pg from "pg";
 import { parseServerAddress } from "../src/address.ts";
 import { Connection, migrate, SCHEMA_VERSION, statement } from "../src/testing.ts";
+import type { WriteSql } from "../src/testing.ts";
 
 async function open(address: string): Promise<Connection> {
   const connection = new Connection({ address, readOnly: false });
@@ -167,6 +169,81 @@ describePostgres("a connection", (server) => {
     });
     await expect(failed).rejects.toThrow(/duplicate key/);
     expect(await connection.all("SELECT name FROM guards")).toEqual([{ name: "a" }]);
+  });
+
+  test("statements that are sent together fail together, with the cause", async () => {
+    const connection = await open(await server.createDatabase());
+    const divide = (by: number): ReturnType<typeof statement> => statement("SELECT 6 / $1::int AS n", by);
+    const failed = connection.write(async (sql) => {
+      const sent = await Promise.allSettled([divide(1), divide(0), divide(2)].map((one) => sql.ask([one])));
+      expect(sent.map((one) => String(one.status === "rejected" && one.reason))).toEqual(
+        Array.from({ length: 3 }, () => expect.stringContaining("division by zero")),
+      );
+      sql.post(divide(3));
+    });
+    await expect(failed).rejects.toThrow(/division by zero/);
+    const ask = connection.read((sql) => sql.ask([divide(1), statement("SELECT 5 AS n"), divide(2)]));
+    expect(await ask).toEqual([[{ n: 6 }], [{ n: 5 }], [{ n: 3 }]]);
+  });
+
+  test("lists keep every text as it is", async () => {
+    const connection = await open(await server.createDatabase());
+    const texts = [
+      "",
+      "NULL",
+      'a "quote"',
+      "back\\slash\\",
+      "{a,b}",
+      " spaces ",
+      "'",
+      "zero \0",
+      "half \ud800",
+      "é🙂",
+      null,
+    ];
+    expect(await connection.all("SELECT v FROM unnest($1::text[]) v", texts)).toEqual(
+      texts.map((v) => ({ v })),
+    );
+  });
+
+  test("refuses a statement that comes after the end of its transaction", async () => {
+    const connection = await open(`${await server.createDatabase()}&pool=1`);
+    const save = (sql: WriteSql): Promise<number> =>
+      sql.change("INSERT INTO guards VALUES ($1, 0, 0, '')", "late");
+    const used: WriteSql[] = [];
+    const failed = connection.write(async (sql) => {
+      used.push(sql);
+      await sql.get("SELECT 1 AS one");
+      throw new Error("on purpose");
+    });
+    await expect(failed).rejects.toThrow("on purpose");
+    await connection.write(async (sql) => {
+      used.push(sql);
+      await sql.get("SELECT 1 AS one");
+    });
+    await connection.write(async (sql) => void used.push(sql));
+    expect(used).toHaveLength(3);
+    for (const sql of used) await expect(save(sql)).rejects.toThrow(/after the end of its transaction/);
+    expect(await connection.all("SELECT name FROM guards")).toEqual([]);
+  });
+
+  test("does not wait for the locks of its own transaction whose connection was lost", async () => {
+    const proxy = await startCutProxy(server);
+    onTestFinished(() => proxy.close());
+    const address = await server.createDatabase();
+    const connection = await open(proxy.through(`${address}&lock_timeout=20`));
+    const other = await open(address);
+    connection.refuseNewerThan(SCHEMA_VERSION);
+    await other.write(async (sql) => sql.post(statement("INSERT INTO guards VALUES ('a', 0, 0, '')")));
+    let runs = 0;
+    await connection.write(async (sql) => {
+      runs += 1;
+      await sql.get("SELECT 1 FROM guards WHERE name = $1 FOR UPDATE", "a");
+      if (runs === 1) proxy.abandon();
+      await sql.change("UPDATE guards SET failures = failures + 1 WHERE name = $1", "a");
+    });
+    expect(runs).toBe(2);
+    expect(await other.all("SELECT failures FROM guards")).toEqual([{ failures: 1 }]);
   });
 
   test("runs again what lost a deadlock", async () => {

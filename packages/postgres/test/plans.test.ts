@@ -42,10 +42,13 @@ const prove = async (context: StoreContext): Promise<readonly unknown[]> => {
 };
 
 /** A function runs before the connection ends. */
-type Drop = "answered" | "lost" | "unnoticed" | (() => Promise<void>);
+type Drop = "answered" | "lost" | "unnoticed" | "torn" | (() => Promise<void>);
 
 interface DroppingProxy {
-  /** Ends the connection that sends the next COMMIT: once that has reached the server, or before; or so that only the sender hears of it. */
+  /**
+   * Ends the connection that sends the next COMMIT: once that has reached the server, or before; or so that only the sender hears of it, before
+   * anything has reached the server or when half of it has.
+   */
   dropNextCommit(how: Drop): void;
   dropped(): number;
   close(): void;
@@ -87,8 +90,10 @@ async function startDroppingProxy(serverFolder: string, folder: string): Promise
       isDropping = how === "answered";
       if (how === "answered") server.write(chunk);
       else if (how === "lost") end();
-      else if (how === "unnoticed") client.off("close", end).destroy();
-      else {
+      else if (how === "unnoticed" || how === "torn") {
+        if (how === "torn") server.write(chunk.subarray(0, chunk.length - "COMMIT\0".length - 30));
+        client.off("close", end).destroy();
+      } else {
         server
           .off("close", end)
           .off("error", end)
@@ -284,7 +289,7 @@ describePostgres("plans on PostgreSQL", (server) => {
     onTestFinished(() => proxy.close());
     const context = await open(address.replace(/host=[^&]*/, `host=${folder}`));
     await append(context, batchOf([makeEvent("a", say("before"))]));
-    for (const how of ["answered", "lost", "unnoticed"] as const) {
+    for (const how of ["answered", "lost", "unnoticed", "torn"] as const) {
       proxy.dropNextCommit(how);
       const { results } = await append(context, batchOf([makeEvent(how, say("in between"))]));
       expect(results.map(({ outcome }) => outcome)).toEqual(["stored"]);
@@ -303,9 +308,9 @@ describePostgres("plans on PostgreSQL", (server) => {
       () => 1,
       (error: unknown) => (expect(error).toMatchObject({ code: "database_unreachable" }), 0),
     );
-    expect(proxy.dropped()).toBe(7);
-    expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 4 + last }]);
-    expect(await context.sql.all("SELECT count(*) AS n FROM guards")).toEqual([{ n: 3 }]);
+    expect(proxy.dropped()).toBe(9);
+    expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 5 + last }]);
+    expect(await context.sql.all("SELECT count(*) AS n FROM guards")).toEqual([{ n: 4 }]);
     expect(await prove(context)).toEqual([]);
   });
 

@@ -34,6 +34,8 @@ describePostgres("round trips on the wire", (server) => {
     expect(turn.trips).toBeLessThanOrEqual(4);
     // Each statement costs the server more than the rows it writes.
     expect(turn.statements).toBeLessThanOrEqual(11);
+    // BEGIN, what it reads, what it writes with the COMMIT.
+    expect(turn.answers).toBe(3);
     const late = arrivals(10, 3).map((one) => ({ ...one, eventId: `late ${one.eventId}`, position: 7 }));
     expect((await wire.count(() => tell(late))).trips).toBeLessThanOrEqual(10);
     const message = { role: "user", content: "said again" };

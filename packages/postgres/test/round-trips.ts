@@ -14,18 +14,25 @@ const SOCKET = ".s.PGSQL.5432";
 /** The lengths of a message's type and of its length. */
 const TYPE_BYTES = 1;
 const LENGTH_BYTES = 4;
-const [QUERY, SYNC, READY] = ["Q", "S", "Z"].map((letter) => letter.charCodeAt(0));
+const [QUERY, EXECUTE, SYNC, READY] = ["Q", "E", "S", "Z"].map((letter) => letter.charCodeAt(0));
+
+interface Counted {
+  readonly trips: number;
+  readonly statements: number;
+  /** How often the server was told to answer what it had been sent. */
+  readonly answers: number;
+}
 
 export interface Wire {
   /** The server's address by way of the proxy. */
   readonly address: string;
-  /** How many rounds, and how many statements, some work takes until it is done. */
-  count(work: () => Promise<unknown>): Promise<{ readonly trips: number; readonly statements: number }>;
+  /** How many rounds, statements and separate answers some work takes until it is done. */
+  count(work: () => Promise<unknown>): Promise<Counted>;
   close(): void;
 }
 
-/** Takes messages apart that come in pieces, and counts those of some types. */
-class MessageCounter {
+/** Takes messages apart that come in pieces, and tells their types. */
+class MessageReader {
   #rest = Buffer.alloc(0);
   /** The first message of a program has no type. */
   #isTyped: boolean;
@@ -34,16 +41,18 @@ class MessageCounter {
     this.#isTyped = isTyped;
   }
 
-  add(chunk: Buffer, types: readonly (number | undefined)[]): number {
+  /** The types of the messages that are complete now, among those asked for; the greeting counts as a query. */
+  add(chunk: Buffer, types: readonly (number | undefined)[]): (number | undefined)[] {
     this.#rest = Buffer.concat([this.#rest, chunk]);
-    let counted = 0;
+    const found: (number | undefined)[] = [];
     for (;;) {
       const head = this.#isTyped ? TYPE_BYTES : 0;
-      if (this.#rest.length < head + LENGTH_BYTES) return counted;
+      if (this.#rest.length < head + LENGTH_BYTES) return found;
       const end = head + this.#rest.readUInt32BE(head);
-      if (this.#rest.length < end) return counted;
+      if (this.#rest.length < end) return found;
       // The greeting is answered by the server's being ready, as a statement is.
-      if (!this.#isTyped || types.includes(this.#rest[0])) counted += 1;
+      const type = this.#isTyped ? this.#rest[0] : QUERY;
+      if (types.includes(type)) found.push(type);
       this.#isTyped = true;
       this.#rest = this.#rest.subarray(end);
     }
@@ -63,16 +72,19 @@ export async function startWire(address: string): Promise<Wire> {
   const lines = new Set<Line>();
   let awaited = 0;
   let asked = 0;
+  let sent = 0;
   let trips = 0;
   let statements = 0;
+  let answers = 0;
   let silence: NodeJS.Timeout | undefined;
 
   const send = (): void => {
     if (awaited > 0 || asked === 0) return;
     trips += 1;
-    statements += asked;
+    statements += sent;
+    answers += asked;
     awaited = asked;
-    asked = 0;
+    asked = sent = 0;
     for (const line of lines) for (const chunk of line.toServer.splice(0)) line.server.write(chunk);
   };
   const wait = (): void => {
@@ -93,16 +105,18 @@ export async function startWire(address: string): Promise<Wire> {
       server.destroy();
     };
     for (const socket of [client, server]) socket.on("error", end).on("close", end);
-    const sent = new MessageCounter(false);
-    const answered = new MessageCounter(true);
+    const asking = new MessageReader(false);
+    const answered = new MessageReader(true);
     client.on("data", (chunk) => {
       line.toServer.push(chunk);
-      asked += sent.add(chunk, [QUERY, SYNC]);
+      const types = asking.add(chunk, [QUERY, EXECUTE, SYNC]);
+      asked += types.filter((type) => type !== EXECUTE).length;
+      sent += types.filter((type) => type !== SYNC).length;
       wait();
     });
     server.on("data", (chunk) => {
       line.toClient.push(chunk);
-      awaited -= answered.add(chunk, [READY]);
+      awaited -= answered.add(chunk, [READY]).length;
       if (awaited === 0) answer();
     });
   });
@@ -110,9 +124,9 @@ export async function startWire(address: string): Promise<Wire> {
   return {
     address: address.replace(/host=[^&]*/, `host=${folder}`),
     async count(work) {
-      [trips, statements] = [0, 0];
+      [trips, statements, answers] = [0, 0, 0];
       await work();
-      return { trips, statements };
+      return { trips, statements, answers };
     },
     close: () => proxy.close(),
   };

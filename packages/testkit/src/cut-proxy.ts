@@ -12,12 +12,15 @@ export interface CutProxy {
   through(address: string): string;
   refuse(): Promise<void>;
   silence(): void;
+  /** Ends the connections of clients; the server does not hear of it. */
+  abandon(): void;
   heal(): Promise<void>;
   close(): Promise<void>;
 }
 
 export async function startCutProxy(server: PostgresServer): Promise<CutProxy> {
   const sockets = new Set<Socket>();
+  const clients = new Map<Socket, () => void>();
   let isSilent = false;
   let listener = createServer(accept);
   await listen(listener, 0);
@@ -29,8 +32,10 @@ export async function startCutProxy(server: PostgresServer): Promise<CutProxy> {
       for (const socket of [client, upstream]) {
         socket.destroy();
         sockets.delete(socket);
+        clients.delete(socket);
       }
     };
+    clients.set(client, end);
     for (const [from, to] of [
       [client, upstream],
       [upstream, client],
@@ -54,6 +59,10 @@ export async function startCutProxy(server: PostgresServer): Promise<CutProxy> {
     silence: () => {
       isSilent = true;
       for (const socket of sockets) socket.pause();
+    },
+    abandon: () => {
+      for (const [client, end] of clients) client.off("close", end).destroy();
+      clients.clear();
     },
     heal: async () => {
       isSilent = false;
