@@ -225,6 +225,9 @@ function filterRows(
   };
 }
 
+/** Ids this close together are picked from all that match: a table of them would cost SQLite more than finding those. */
+const MAX_GAP = 4;
+
 /** Which of some documents match each clue. Reads the whole list of each: for words too common to be listed. */
 export function testClues(
   { connection, index }: StoreContext,
@@ -233,17 +236,25 @@ export function testClues(
   if (ids.length === 0) return clues.map(() => []);
   const low = ids.reduce((least, id) => Math.min(least, id), Number.MAX_SAFE_INTEGER);
   const high = ids.reduce((most, id) => Math.max(most, id), 0);
+  const areNear = high - low < MAX_GAP * ids.length;
   return index.readTables((tables) => {
     const table = tables[kind];
-    // One statement for all of them; the plus prevents SQLite from querying the index once per id.
+    // The plus prevents SQLite from querying the index once per id.
+    const isAsked = areNear ? "?3 IS NULL" : "+f.rowid IN (SELECT value FROM json_each(?3))";
+    // One statement for all of them.
     const sql = clues
       .map(
         (_, at) => `
-          SELECT (SELECT json_group_array(f.rowid) FROM ${table} f WHERE ${table} MATCH ?${at + 4} AND ${within("?1", "?2")}
-                  AND +f.rowid IN (SELECT value FROM json_each(?3))) AS ids`,
+          SELECT (SELECT json_group_array(f.rowid) FROM ${table} f
+                  WHERE ${table} MATCH ?${at + 4} AND ${within("?1", "?2")} AND ${isAsked}) AS ids`,
       )
       .join(" UNION ALL ");
-    const rows = connection.all<{ ids: string }>(sql, low, high, JSON.stringify(ids), ...clues.map(toMatch));
-    return rows.map((row) => parseIds(row.ids));
+    const asked = areNear ? new Set(ids) : null;
+    const named = asked === null ? JSON.stringify(ids) : null;
+    const rows = connection.all<{ ids: string }>(sql, low, high, named, ...clues.map(toMatch));
+    return rows.map((row) => {
+      const found = parseIds(row.ids);
+      return asked === null ? found : found.filter((id) => asked.has(id));
+    });
   });
 }

@@ -8,108 +8,144 @@
 import { EngineError } from "../model/errors.ts";
 import type { DatedId, IdRange, RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
-import type { ClueListing, ClueRequest, CluesFound, DoubtsFound } from "../store/text-index.ts";
+import type { ClueRequest, CluesFound, DoubtsFound } from "../store/text-index.ts";
 import { readLiteralClue, requiredLiterals } from "../text/index.ts";
 import type { LiteralClue, TextClue } from "../text/index.ts";
+import { IdSet } from "./id-set.ts";
 
 /** Reading this few messages is faster than using the index and the spelled words. */
 const FEW_MESSAGES = 1_000;
 /** A literal in more messages than this is common: the page is soon full, or most have to be read anyway. */
 const MAX_NARROWED = 20_000;
-/** Reading so many messages costs less than resolving doubts. */
-const FEW_FOUND = 500;
 /** Fewer of all messages hardly fill a page. */
 const FEW_SHARE = 0.01;
+/** Reading all messages costs less than finding those with a literal that so many have. */
+const COMMON_SHARE = 0.2;
 
 export class RegexCandidates {
   readonly #store: Store;
   readonly #scope: RecallScope;
-  readonly #literal: LiteralClue | null;
-  /** Messages that match the clue, or are not in the index yet. */
-  readonly #ids: readonly IdRange[];
-  /** Messages of the scope. */
-  readonly #total: number;
+  readonly #found: Found;
   #whole: DoubtsFound | null = null;
 
-  private constructor(
-    store: Store,
-    scope: RecallScope,
-    found: CluesFound,
-    ids: readonly number[],
-    literal: LiteralClue | null,
-  ) {
+  private constructor(store: Store, scope: RecallScope, found: Found) {
     this.#store = store;
     this.#scope = scope;
-    this.#literal = literal;
-    this.#ids = toRanges([...ids, ...found.pendingIds]);
-    this.#total = found.total;
+    this.#found = found;
   }
 
-  /** Null: any message can match. */
-  static async find(store: Store, pattern: string, scope: RecallScope): Promise<RegexCandidates | null> {
+  /** Lists at most `listed` messages for a clue, and for one without doubts at most `few`. Null: any message can match. */
+  static async find(
+    store: Store,
+    pattern: string,
+    scope: RecallScope,
+    { listed, few }: { readonly listed: number; readonly few: number },
+  ): Promise<RegexCandidates | null> {
     const literals = requiredLiterals(pattern).flatMap((literal) => readLiteralClue(literal) ?? []);
-    const list = async (clues: readonly TextClue[], limit: number): Promise<CluesFound | null> =>
-      clues.length === 0 ? null : findIfHealthy(store, { kind: "message", clues, scope, limit });
+    const list = (clues: readonly TextClue[], limit: number): Promise<Listed | null> =>
+      listRarest(store, { kind: "message", clues, scope, limit });
     const sure = await list(
       literals.flatMap(({ certain }) => certain ?? []),
-      FEW_FOUND,
+      few,
     );
-    const [fewest] = sure === null ? [] : sortListed(sure);
-    if (sure !== null && fewest !== undefined)
-      return new RegexCandidates(store, scope, sure, fewest.ids, null);
+    if (sure?.isAll === true) return new RegexCandidates(store, scope, { ...sure, literal: null });
     const found = await list(
       literals.map(({ clue }) => clue),
-      MAX_NARROWED,
+      listed,
     );
-    const [rarest] = found === null ? [] : sortListed(found);
-    if (found === null || rarest === undefined || found.total <= FEW_MESSAGES) return null;
-    return new RegexCandidates(store, scope, found, rarest.ids, literals[rarest.at] ?? null);
+    if (found === null || found.total <= FEW_MESSAGES) return null;
+    return new RegexCandidates(store, scope, { ...found, literal: literals[found.at] ?? null });
   }
 
   /** Whether few messages match the clue. */
   get isFew(): boolean {
-    return this.#ids.length <= FEW_SHARE * this.#total;
+    const { isAll, ids, total } = this.#found;
+    return isAll && ids.length <= FEW_SHARE * total;
   }
 
   /** The candidates among some messages. */
-  async filter(documents: readonly DatedId[]): Promise<DatedId[]> {
+  async filter(documents: readonly DatedId[]): Promise<readonly DatedId[]> {
+    const { isAll, ids: listed, clue, frequency, total } = this.#found;
+    if (frequency > COMMON_SHARE * total) return documents;
     const ids = documents.map(({ id }) => id).sort((a, b) => a - b);
     const [low, high] = [ids[0], ids.at(-1)];
     if (low === undefined || high === undefined) return [];
-    const { clue, unresolved } = await this.#resolve([low, high]);
-    const [longer = []] =
-      clue === null ? [] : await this.#store.testClues({ kind: "message", clues: [clue], ids });
-    const ranges = joinRanges([...this.#ids, ...toRanges(longer), ...unresolved]);
-    return documents.filter(({ id }) => isWithin(id, ranges));
+    const { longer, unresolved } = await this.#resolve([low, high]);
+    const clues = [...(isAll ? [] : [clue]), ...(longer === null ? [] : [longer])];
+    const tested = clues.length === 0 ? [] : await this.#store.testClues({ kind: "message", clues, ids });
+    const found = new IdSet([listed, ...tested]);
+    return documents.filter(({ id }) => found.has(id) || isWithin(id, unresolved));
   }
 
   /** All candidates, as ranges in order; null: any message. */
   async list(): Promise<IdRange[] | null> {
-    const { clue, unresolved } = await this.#resolve(null);
-    const request = { kind: "message", scope: this.#scope, limit: MAX_NARROWED } as const;
-    const longer = clue === null ? null : await findIfHealthy(this.#store, { ...request, clues: [clue] });
-    const listing = longer?.listings[0];
-    if (clue !== null && listing?.listedFrom !== null) return null;
-    const ranges = joinRanges([...this.#ids, ...toRanges(listing?.ids ?? []), ...unresolved]);
+    const all = await this.#listAll(this.#found.clue, this.#found);
+    if (all === null) return null;
+    const { longer, unresolved } = await this.#resolve(null);
+    const more = longer === null ? [] : await this.#listAll(longer);
+    if (more === null) return null;
+    const ranges = joinRanges([...toRanges(all), ...toRanges(more), ...unresolved]);
     const size = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
-    return size > this.#total / 2 ? null : ranges;
+    return size > this.#found.total / 2 ? null : ranges;
+  }
+
+  /** The messages that match a clue; null: too many. */
+  async #listAll(clue: TextClue, known?: Listed): Promise<readonly number[] | null> {
+    const request = { kind: "message", clues: [clue], scope: this.#scope, limit: MAX_NARROWED } as const;
+    const listed = known?.isAll === true ? known : await listRarest(this.#store, request);
+    return listed?.isAll === true ? listed.ids : null;
   }
 
   /** What messages match that hold the literal inside longer words, and messages of which that is not known. */
-  async #resolve(within: IdRange | null): Promise<{ clue: TextClue | null; unresolved: readonly IdRange[] }> {
-    if (this.#literal === null || this.#literal.doubts.length === 0) return { clue: null, unresolved: [] };
-    const found = this.#whole ?? (await this.#store.findDoubts(this.#literal.doubts, this.#scope, within));
+  async #resolve(
+    within: IdRange | null,
+  ): Promise<{ longer: TextClue | null; unresolved: readonly IdRange[] }> {
+    const { literal } = this.#found;
+    if (literal === null || literal.doubts.length === 0) return { longer: null, unresolved: [] };
+    const found = this.#whole ?? (await this.#store.findDoubts(literal.doubts, this.#scope, within));
     if (found.isWhole) this.#whole = found;
-    return { clue: this.#literal.spellOut(found.words), unresolved: found.unresolved };
+    return { longer: literal.spellOut(found.words), unresolved: found.unresolved };
   }
 }
 
-/** The listings that are complete, the shortest first. */
-const sortListed = ({ listings }: CluesFound): (ClueListing & { readonly at: number })[] =>
-  listings
-    .map((listing, at) => ({ ...listing, at }))
-    .filter(({ listedFrom }) => listedFrom === null)
-    .toSorted((a, b) => a.ids.length - b.ids.length);
+/** What a clue finds. */
+interface Listed {
+  readonly clue: TextClue;
+  /** Its place among those asked for. */
+  readonly at: number;
+  /** The newest messages that match it, and those that are not in the index yet. */
+  readonly ids: readonly number[];
+  readonly isAll: boolean;
+  /** How many match it, an estimate unless all are listed. */
+  readonly frequency: number;
+  /** Messages of the scope. */
+  readonly total: number;
+}
+
+interface Found extends Listed {
+  /** Null if longer words raise no doubt. */
+  readonly literal: LiteralClue | null;
+}
+
+/** Lists the rarest of some clues; null if there are none, or the index is damaged. */
+async function listRarest(store: Store, request: ClueRequest): Promise<Listed | null> {
+  const found = request.clues.length === 0 ? null : await findIfHealthy(store, request);
+  if (found === null) return null;
+  const [rarest] = [...found.listings.entries()].sort(
+    ([, a], [, b]) =>
+      Number(b.listedFrom === null) - Number(a.listedFrom === null) || a.frequency - b.frequency,
+  );
+  if (rarest === undefined) return null;
+  const [at, { ids, frequency, listedFrom }] = rarest;
+  return {
+    clue: request.clues[at] as TextClue,
+    at,
+    ids: [...ids, ...found.pendingIds],
+    isAll: listedFrom === null,
+    frequency,
+    total: found.total,
+  };
+}
 
 /** With a damaged index everything has to be read. */
 async function findIfHealthy(store: Store, request: ClueRequest): Promise<CluesFound | null> {

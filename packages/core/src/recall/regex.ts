@@ -19,8 +19,15 @@ import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
 import type { Reach } from "./reach.ts";
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** So many of the newest messages are searched first. Their candidates are found in some 10 ms. */
-const FIRST_PART = 16_384;
+/** What a search begins with: most end there. */
+const FIRST = {
+  /** So many of the newest messages are searched before all others. Their candidates are found in some 10 ms. */
+  part: 16_384,
+  /** So many messages with a literal show whether it is rare. More are listed only if the first part does not fill the page. */
+  listed: 1_000,
+  /** Reading so many messages costs less than resolving doubts. */
+  few: 500,
+};
 /** A page is usually full after few texts; if it is not, larger stretches cost less. */
 const FIRST_STRETCH = 250;
 const MAX_STRETCH = 1_000;
@@ -73,14 +80,14 @@ export async function grepRegex(
   request: GrepRequest,
   reach: Reach,
   now: number,
-  firstPart: number = FIRST_PART,
+  first: typeof FIRST = FIRST,
 ): Promise<FoundHits> {
   const checked = checkGrep(request, reach);
   checkPattern(checked.pattern);
   const deadline = now + (request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
   const own = new OwnWords(store, request);
   const limits = { deadline, signal: request.signal };
-  const job: Job = { store, own, scanner, checked, limits, firstPart };
+  const job: Job = { store, own, scanner, checked, limits, first };
   const outcome = request.scope === "files" ? await scanFiles(job, request.fileIds) : await scanTexts(job);
   const { limit, offset } = checked;
   return {
@@ -104,8 +111,7 @@ interface Job {
   readonly scanner: RegexScanner;
   readonly checked: CheckedGrep;
   readonly limits: { readonly deadline: number; readonly signal?: AbortSignal | undefined };
-  /** How many of the newest messages are searched before all others. */
-  readonly firstPart: number;
+  readonly first: typeof FIRST;
 }
 
 interface Located {
@@ -143,8 +149,10 @@ async function scanTexts(job: Job): Promise<RegexResult> {
     tested,
     describe: (page) => describeTexts(job, page),
   });
+  // Hits are assumed to be as frequent among the next texts as so far.
+  const endsWithin = (size: number): boolean => order.length * (tested + size) >= enough * tested;
   for await (const { documents, isLast } of listParts(job)) {
-    for await (const { outcome, isEnd } of scanPart(job, documents)) {
+    for await (const { outcome, isEnd } of scanPart(job, documents, endsWithin)) {
       tested += outcome.tested;
       order.push(...(await keepSaid(job, outcome.matches)));
       if (outcome.stopped !== null) return end(false, outcome.stopped);
@@ -155,10 +163,11 @@ async function scanTexts(job: Job): Promise<RegexResult> {
   return end(true);
 }
 
-/** Tests documents in stretches, the newest first. */
+/** Tests documents in stretches, the newest first. `endsWithin` says whether so many more texts probably fill the page. */
 async function* scanPart(
   job: Job,
   documents: readonly Document[],
+  endsWithin: (size: number) => boolean,
 ): AsyncGenerator<{ outcome: ScanResult; isEnd: boolean }> {
   const { scanner, checked, limits } = job;
   const stretches = new Stretches(job, documents);
@@ -166,12 +175,12 @@ async function* scanPart(
   let ahead: Promise<ScanTexts> | null = null;
   for (let at = 0, size = FIRST_STRETCH; at < documents.length;) {
     const texts = await (ahead ?? stretches.read(at, size));
-    const isFirst = at === 0;
+    // While a stretch is tested the next one is read, unless the search probably ends with this one, as most do with the first.
+    const isLikelyLast = at === 0 || endsWithin(size);
     at += size;
     size = Math.min(2 * size, MAX_STRETCH);
     const scanning = scanner.scanDocuments(checked.pattern, texts, limits, read);
-    // From the second on, the next stretch is read while this one is tested: most searches end with the first.
-    ahead = isFirst ? null : stretches.read(at, size);
+    ahead = isLikelyLast ? null : stretches.read(at, size);
     const [outcome] = await Promise.all([scanning, ahead]);
     yield { outcome, isEnd: at >= documents.length };
   }
@@ -192,25 +201,27 @@ interface Document {
 async function* listParts({
   store,
   checked: { kinds, scope, pattern },
-  firstPart,
+  first,
 }: Job): AsyncGenerator<{ documents: Document[]; isLast: boolean }> {
   const list = async (kind: "message" | "summary", limit?: number): Promise<DatedId[]> =>
     kinds.includes(kind) ? store.listNewest({ kind, scope, within: null, ...given({ limit }) }) : [];
-  const candidates = kinds.includes("message") ? await RegexCandidates.find(store, pattern, scope) : null;
+  const candidates = kinds.includes("message")
+    ? await RegexCandidates.find(store, pattern, scope, first)
+    : null;
   const summaries = await list("summary");
   // Few messages hardly fill a page: the newest of them need not be found before the others.
   if (candidates?.isFew === true) {
     const messages = await store.listNewest({ kind: "message", scope, within: await candidates.list() });
     return yield { documents: merge(messages, summaries), isLast: true };
   }
-  const newest = await list("message", firstPart + 1);
-  const isLast = newest.length <= firstPart;
+  const newest = await list("message", first.part + 1);
+  const isLast = newest.length <= first.part;
   // Documents of one time are in the same part, because their places order them.
-  const border = newest[firstPart]?.createdAt ?? -Infinity;
+  const border = newest[first.part]?.createdAt ?? -Infinity;
   const isRecent = ({ createdAt }: DatedId): boolean => createdAt > border;
   const recent = newest.filter(isRecent);
-  const first = candidates === null ? recent : await candidates.filter(recent);
-  yield { documents: merge(first, summaries.filter(isRecent)), isLast };
+  const filtered = candidates === null ? recent : await candidates.filter(recent);
+  yield { documents: merge(filtered, summaries.filter(isRecent)), isLast };
   if (isLast) return;
   const within = candidates === null ? null : await candidates.list();
   const older = await store.listNewest({ kind: "message", scope: { ...scope, before: border + 1 }, within });

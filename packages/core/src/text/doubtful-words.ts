@@ -23,12 +23,12 @@ const SEPARATOR = 0x0a;
 const UNDERSCORE = 0x5f;
 
 export class DoubtReader {
-  readonly #doubts: readonly SpellingDoubt[];
+  readonly #doubts: readonly DoubtSearch[];
   readonly #found: readonly Set<string>[];
   #size = 0;
 
   constructor(doubts: readonly SpellingDoubt[]) {
-    this.#doubts = doubts;
+    this.#doubts = doubts.map((doubt) => ({ ...doubt, needles: needlesOf(doubt) }));
     this.#found = doubts.map(() => new Set());
   }
 
@@ -42,20 +42,58 @@ export class DoubtReader {
     return this.#doubts.every((doubt, at) => this.#readDoubt(words, doubt, this.#found[at] as Set<string>));
   }
 
-  #readDoubt(words: Buffer, doubt: SpellingDoubt, found: Set<string>): boolean {
-    const { letters, side } = doubt;
-    for (let at = words.indexOf(letters); at >= 0; at = words.indexOf(letters, at + 1)) {
+  #readDoubt(words: Buffer, doubt: DoubtSearch, found: Set<string>): boolean {
+    const { letters, side, needles } = doubt;
+    const isKept = (at: number): boolean => {
       const end = at + letters.length;
-      if (!isWordByte(words[side === "before" ? at - 1 : end]) || !fits(words, at, doubt)) continue;
-      const word = readLine(words, at, end);
-      if (word.length > MAX_LENGTH || !/^[a-z0-9_]+$/.test(word)) return false;
-      if (found.has(word)) continue;
-      if (this.#size === MAX_WORDS) return false;
-      found.add(word);
-      this.#size += 1;
-    }
+      if (!isWordByte(words[side === "before" ? at - 1 : end]) || !fits(words, at, doubt)) return true;
+      return this.#keep(readLine(words, at, end), found);
+    };
+    for (const { bytes, lettersAt } of needles)
+      for (let at = words.indexOf(bytes); at >= 0; at = words.indexOf(bytes, at + 1))
+        if (!isKept(at + lettersAt)) return false;
+    // No separator is before the first word and behind the last.
+    const start = side === "before" ? words.lastIndexOf(SEPARATOR) + 1 : 0;
+    const edge = side === "before" ? words.subarray(start) : words.subarray(0, endOfLine(words, 0));
+    for (let at = edge.indexOf(letters); at >= 0; at = edge.indexOf(letters, at + 1))
+      if (!isKept(start + at)) return false;
     return true;
   }
+
+  /** False if a word cannot be looked up. */
+  #keep(word: string, found: Set<string>): boolean {
+    if (word.length > MAX_LENGTH || !/^[a-z0-9_]+$/.test(word)) return false;
+    if (found.has(word)) return true;
+    if (this.#size === MAX_WORDS) return false;
+    found.add(word);
+    this.#size += 1;
+    return true;
+  }
+}
+
+/** Bytes to look for, and where the letters of the doubt are in them. */
+interface Needle {
+  readonly bytes: Buffer;
+  readonly lettersAt: number;
+}
+
+interface DoubtSearch extends SpellingDoubt {
+  readonly needles: readonly Needle[];
+}
+
+/**
+ * Every word that {@link fits} has one of these, unless it is the first or the last: the letters at its edge, or with all of the literal
+ * that one word can hold. Looking for the letters alone would stop at every common word.
+ */
+function needlesOf({ letters, side, beside }: SpellingDoubt): Needle[] {
+  const isBefore = side === "before";
+  const joined = (isBefore ? /^[a-z0-9_]*/ : /[a-z0-9_]*$/).exec(beside)?.[0] ?? "";
+  const separator = String.fromCharCode(SEPARATOR);
+  const whole = joined === beside ? beside : isBefore ? joined + separator : separator + joined;
+  return [...new Set(beside === "" ? [""] : [separator, whole])].map((end) => ({
+    bytes: Buffer.from(isBefore ? letters + end : end + letters),
+    lettersAt: isBefore ? 0 : end.length,
+  }));
 }
 
 const isWordByte = (byte = SEPARATOR): boolean => isDigit(byte) || isLetter(byte) || byte >= 0x80;
@@ -86,8 +124,13 @@ export const isSplit = (word: string): boolean => word.includes("_") || /^\D\D+\
 
 /** The line around a range. */
 function readLine(words: Buffer, from: number, to: number): string {
-  let [start, end] = [from, to];
+  let start = from;
   while (start > 0 && words[start - 1] !== SEPARATOR) start -= 1;
+  return words.toString("latin1", start, endOfLine(words, to));
+}
+
+function endOfLine(words: Buffer, from: number): number {
+  let end = from;
   while (end < words.length && words[end] !== SEPARATOR) end += 1;
-  return words.toString("latin1", start, end);
+  return end;
 }

@@ -5,7 +5,7 @@
 
 import { termOfIdentifier, termOfWord } from "./analyze.ts";
 import { toPlainGlyph } from "./plain-letters.ts";
-import { segmentGlyphs } from "./query.ts";
+import { analyzeQuery, segmentGlyphs } from "./query.ts";
 import type { Query } from "./query.ts";
 import { scan } from "./scan.ts";
 
@@ -133,6 +133,17 @@ export function mergeRanges(ranges: readonly TextRange[]): TextRange[] {
 /** The ranges of `text` to highlight for a question: in order, not overlapping. */
 export function findMatches(text: string, query: Query): TextRange[] {
   return mergeRanges(findTermMatches(text, query).matches);
+}
+
+/** Longer matches are runs without spaces: no form of a word, and too long for an expression that marks it. */
+const MAX_WORD_CHARS = 100;
+
+/** The words that a search for `question` matches in `text`, as they are written there, in lower case: `folded` for `folding`. */
+export function listMatchedWords(text: string, question: string): string[] {
+  const words = findMatches(text, analyzeQuery(question))
+    .filter(({ start, end }) => end - start <= MAX_WORD_CHARS)
+    .map(({ start, end }) => text.slice(start, end).toLowerCase());
+  return [...new Set(words)];
 }
 
 /**

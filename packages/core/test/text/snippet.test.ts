@@ -1,6 +1,7 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { analyzeQuery, findMatches, makeSnippet, verbatimShare } from "../../src/text/index.ts";
+import { listMatchedWords } from "../../src/text/matches.ts";
 
 const TEXT = `First sentence here about nothing at all. We finally decided to retry the upload three times, because the GitStore was flaky.
 The third paragraph   mentions gitstore again and src/a/fooBar.ts. 重跑gen-itgc后结果很好。More text follows here to make it long enough.`;
@@ -106,4 +107,10 @@ test("tells spelling to the letter from the same identifier in other capitals", 
   expect(verbatimShare("the CHECKPOINT_ID is set", query)).toBe(1);
   expect(verbatimShare("the checkpoint_id is set", query)).toBe(0);
   expect(verbatimShare("anything", analyzeQuery("plain words"))).toBe(0);
+});
+
+test("matched words are the forms in a text, and no long runs of them", () => {
+  expect(listMatchedWords("Folding: what was folded, Folding again", "fold")).toEqual(["folding", "folded"]);
+  expect(listMatchedWords(`日本 ${"日本".repeat(20_000)}`, "日本")).toEqual(["日本"]);
+  expect(listMatchedWords("nothing of it", "fold")).toEqual([]);
 });
