@@ -42,7 +42,12 @@ export type {
 // What is stored
 export { formatMessageId, isFileId, isSummaryId, makeImportId, parseMessageId } from "./model/ids.ts";
 export type { MessageView, PartType, PartView, Role } from "./model/message.ts";
-export { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "./text/tokens.ts";
+export {
+  estimateSentTokens,
+  estimateTextTokens,
+  IMAGE_TOKENS,
+  MESSAGE_OVERHEAD_TOKENS,
+} from "./text/tokens.ts";
 export type {
   ConversationOrder,
   ConversationRow,

@@ -5,6 +5,7 @@ export { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
 export { compileRedaction } from "./ingest/redact.ts";
 export { createVault } from "./ingest/vault.ts";
 export { viewMessage } from "./message/normalize.ts";
+export { countRepeats } from "./text/tokens.ts";
 export { filesDirBeside } from "./settings/files-dir.ts";
 export { decodeBody, encodeBody } from "./store/body.ts";
 export { summarizeExtractively } from "./summarize/extractive.ts";

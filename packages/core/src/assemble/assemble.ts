@@ -11,7 +11,7 @@ import { isHiddenByBoundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import { explainFreshTail, findFreshTail, type TailLimit, type TailPolicy } from "../model/tail.ts";
-import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
+import { applyFactor, countRepeats, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
 import type { CoverTail, ShownSummary } from "../store/folding.ts";
 import type { ShownMessage, Store } from "../store/store.ts";
@@ -119,13 +119,21 @@ export async function assembleContext(
   return null;
 }
 
+interface Readable {
+  readonly cover: CoverTail;
+  readonly front: ForkFront;
+  /** Tokens that messages have beyond their stored counts because they repeat characters, as far as known. */
+  readonly repeats?: ReadonlyMap<number, number>;
+}
+
 /** The context from the part of the cover that was read; null when the choice needed more and `isAll` is not set. */
 async function assembleFrom(
   store: Store,
-  { cover, front }: { readonly cover: CoverTail; readonly front: ForkFront },
+  { cover: whole, front, repeats: known = new Map() }: Readable,
   options: AssembleOptions,
   isAll: boolean,
 ): Promise<AssembledContext | null> {
+  const cover = addRepeats(whole, known);
   const cueRoom =
     options.cue === undefined ? 0 : Math.min(MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
   const cue = fitCue(options.cue ?? null, cueRoom, options);
@@ -159,9 +167,43 @@ async function assembleFrom(
       isTight,
     });
     const excess = context.estimatedTokens - options.budgetTokens;
+    const repeats = excess > 0 ? findRepeats(choice.items, drafts, known) : known;
+    if (repeats.size > known.size)
+      return assembleFrom(store, { cover: whole, front, repeats }, options, isAll);
     if (excess > 0 && choice.mode !== "least") marginTokens += excess + tries * 16;
     else if (tries >= MAX_RECOUNTS || !learnSent(choice, drafts, options, sent)) return context;
   }
+}
+
+/** With the messages of a choice that take more than their stored counts. They are few, so they are looked for only if it is too large. */
+function findRepeats(
+  items: readonly ChosenItem[],
+  { written }: Drafts,
+  known: ReadonlyMap<number, number>,
+): ReadonlyMap<number, number> {
+  const found = new Map(known);
+  for (const item of items) {
+    if (item.messageId === null || item.kind !== "message" || known.has(item.messageId)) continue;
+    const parts = written.get(nameDraft(item))?.parts ?? [];
+    const repeats = parts.reduce((sum, { text = "" }) => sum + countRepeats(text), 0);
+    if (repeats > 0) found.set(item.messageId, repeats);
+  }
+  return found;
+}
+
+/** The cover with the tokens of repeated characters. */
+function addRepeats(cover: CoverTail, repeats: ReadonlyMap<number, number>): CoverTail {
+  if (repeats.size === 0) return cover;
+  const extraOf = ({ messageId }: CoverItem): number =>
+    messageId === null ? 0 : (repeats.get(messageId) ?? 0);
+  const recount = (item: CoverItem): CoverItem => ({ ...item, tokens: item.tokens + extraOf(item) });
+  const shownTokens = cover.items.reduce((sum, item) => sum + extraOf(item), cover.counters.shownTokens);
+  return {
+    ...cover,
+    items: cover.items.map(recount),
+    counters: { ...cover.counters, shownTokens },
+    newestUser: cover.newestUser === null ? null : recount(cover.newestUser),
+  };
 }
 
 /** The cover with the tokens of messages as sent, where known. */

@@ -18,7 +18,7 @@ import { isUserMessage } from "../model/tool-groups.ts";
 import { chooseFront, chooseLeast, type FrontChoice, type RangeNeed } from "./front.ts";
 import { openSummaries } from "./open.ts";
 import type { Front, Pick, Stubs } from "./picks.ts";
-import { DEFAULT_LINE_COSTS, PieceReader, type LineCosts, type Piece } from "./pieces.ts";
+import { BRIEF_LINE_COSTS, DEFAULT_LINE_COSTS, PieceReader, type LineCosts, type Piece } from "./pieces.ts";
 
 export interface CoverCounters {
   /** Messages that the whole cover represents, without hidden ones. */
@@ -30,7 +30,7 @@ export interface CoverCounters {
 }
 
 export interface ChooseRequest {
-  /** The cover's items, newest first, read lazily. May end early; the counters then show how much is missing. */
+  /** The cover's items, newest first, read lazily, more than once. May end early; the counters then show how much is missing. */
   readonly items: Iterable<CoverItem>;
   readonly counters: CoverCounters;
   readonly budgetTokens: number;
@@ -50,7 +50,6 @@ export interface ChooseRequest {
   readonly sources?: ReadonlyMap<string, readonly CoverItem[]>;
   /** Nothing larger fits once written: only the newest user message and the open tool group. */
   readonly isLeast?: boolean;
-  readonly costs?: LineCosts;
 }
 
 export interface ChosenItem {
@@ -110,10 +109,50 @@ const READ_AHEAD = 2;
 const READ_ON = 4;
 
 export function choose(request: ChooseRequest): Choice {
-  const scene = openScene(request);
+  const scene = openScene(request, DEFAULT_LINE_COSTS);
   if (request.isLeast) return chooseAtLeast(scene);
-  return chooseWhole(scene) ?? chooseTight(scene) ?? chooseFresh(scene);
+  return chooseWhole(scene) ?? chooseSome(scene);
 }
+
+/**
+ * With an anchor, unless that leaves out many messages of which the whole budget has room for a summary: a range line is only for what nothing
+ * else can show, and a long message may leave the front no room for a summary of what is older.
+ */
+function chooseSome(scene: Scene): Choice {
+  const terse = openScene(scene.request, BRIEF_LINE_COSTS);
+  const chooseAll = (madeBy?: number): Choice =>
+    preferBrief(chooseFresh(scene, madeBy), () => chooseFresh(terse, madeBy));
+  // Between its two forms the front decides alone: what follows the anchor grows, and the front must not change with it.
+  const front = preferBrief(chooseUpToAnchor(scene), () => chooseUpToAnchor(terse));
+  const anchored = front === null ? null : chooseTight(scene, front);
+  if (front === null || anchored === null) return chooseAll();
+  const leftOut = countLeftOut(anchored);
+  if (leftOut === 0) return anchored;
+  // A stand-in made since then must not change the choice before the anchor moves.
+  const fresh = chooseAll(seqBefore(scene, front.cut));
+  const shown = new Set(anchored.items.map(({ summaryId }) => summaryId).concat(null));
+  const hasMore = fresh.items.some(({ summaryId }) => !shown.has(summaryId));
+  return hasMore && countLeftOut(fresh) < FRESH_SHARE * leftOut ? fresh : anchored;
+}
+
+/** A choice without an anchor gives up the stable front: it must leave out less than this share of what one with an anchor does. */
+const FRESH_SHARE = 0.5;
+
+interface Chosen {
+  readonly items: readonly ChosenItem[];
+}
+
+/** With brief stubs if the room they save shows what would be left out otherwise: many calls at once may fill a small window with stubs. */
+function preferBrief<T extends Chosen | null>(choice: T, chooseBrief: () => T): T {
+  if (choice === null) return chooseBrief();
+  const leftOut = countLeftOut(choice);
+  if (leftOut === 0 || !choice.items.some(({ kind }) => kind === "stub")) return choice;
+  const brief = chooseBrief();
+  return brief !== null && countLeftOut(brief) < leftOut ? brief : choice;
+}
+
+const countLeftOut = ({ items }: Chosen): number =>
+  items.reduce((sum, { kind, messages }) => sum + (kind === "range" ? messages : 0), 0);
 
 interface Scene {
   readonly request: ChooseRequest;
@@ -125,8 +164,7 @@ interface Scene {
   readonly factor: number;
 }
 
-function openScene(request: ChooseRequest): Scene {
-  const costs = request.costs ?? DEFAULT_LINE_COSTS;
+function openScene(request: ChooseRequest, costs: LineCosts): Scene {
   const factor = request.tokenFactor ?? 1;
   const budget = divideByFactor(request.budgetTokens, factor);
   const room = divideByFactor(Math.max(0, request.budgetTokens - (request.marginTokens ?? 0)), factor);
@@ -177,8 +215,18 @@ function chooseWholeClosed(scene: Scene, pieces: readonly Piece[]): Choice {
   return close(scene, "whole", items, items.length, null);
 }
 
-/** The front for 80 % up to the anchor, the rest verbatim; null when that is impossible. */
-function chooseTight(scene: Scene): Choice | null {
+/** The front of a tight choice. */
+interface AnchoredFront extends Chosen {
+  readonly tokens: number;
+  readonly wanted: readonly string[];
+  readonly leastTokens: number;
+  readonly anchor: number;
+  /** How many of the newest pieces follow it. */
+  readonly cut: number;
+}
+
+/** The front for 80 % up to the anchor; null when that is impossible. */
+function chooseUpToAnchor(scene: Scene): AnchoredFront | null {
   const { budget, room, request } = scene;
   const anchor = findAnchor(request.counters.shownTokens, budget);
   const { cut, crossing, inFront } = findCut(scene, request.counters.shownTokens - anchor);
@@ -186,35 +234,35 @@ function chooseTight(scene: Scene): Choice | null {
   // What follows the anchor is shown in any case and does not count here: the front must not change with each message.
   const owed = LEAST_USED * (FRONT_SHARE * budget + inFront) - crossing;
   const least = Math.max(owed, AIM * capacity);
-  const { front, choice } = fillFront(scene, { cut, capacity, least, isAnchored: true });
-  const verbatim = scene.reader.takeOldestFirst(0, cut);
+  const { front, choice } = fillFront(scene, { cut, capacity, least, madeBy: seqBefore(scene, cut) });
+  if (choice.tokens > capacity) return null;
+  const items = showFront(scene, front, choice);
+  const { tokens, wanted } = choice;
+  return { items, tokens, wanted, leastTokens: front.leastTokens, anchor, cut };
+}
+
+/** The front and what follows the anchor, verbatim; null when that is too much. */
+function chooseTight(scene: Scene, front: AnchoredFront): Choice | null {
+  const verbatim = scene.reader.takeOldestFirst(0, front.cut);
   const after = verbatim.reduce((sum, piece) => sum + piece.tokens, 0);
-  if (choice.tokens > capacity || choice.tokens + after > room) return null;
-  const head = showFront(scene, front, choice);
-  const items = [...head, ...verbatim.flatMap((piece) => showPiece(piece, "verbatim since the anchor"))];
-  return {
-    ...close(scene, "tight", items, head.length, anchor),
-    wanted: choice.wanted,
-    leastTokens: front.leastTokens,
-  };
+  if (front.tokens + after > scene.room) return null;
+  const rest = verbatim.flatMap((piece) => showPiece(piece, "verbatim since the anchor"));
+  const { items, wanted, leastTokens, anchor } = front;
+  return { ...close(scene, "tight", [...items, ...rest], items.length, anchor), wanted, leastTokens };
 }
 
 /** Without an anchor, for the whole budget: when single messages are large compared with it. */
-function chooseFresh(scene: Scene): Choice {
+function chooseFresh(scene: Scene, madeBy = Number.POSITIVE_INFINITY): Choice {
   const { room } = scene;
-  const { front, choice } = fillFront(scene, {
-    cut: 0,
-    capacity: room,
-    least: AIM * room,
-    isAnchored: false,
-  });
+  const { front, choice } = fillFront(scene, { cut: 0, capacity: room, least: AIM * room, madeBy });
   if (choice.tokens > room) return chooseAtLeast(scene);
   const items = showFront(scene, front, choice);
   return { ...close(scene, "tight", items, 0, null), wanted: choice.wanted, leastTokens: front.leastTokens };
 }
 
 function chooseAtLeast(scene: Scene): Choice {
-  const front = readFront(scene, { cut: 0, capacity: scene.room, least: 0, isAnchored: false }, READ_AHEAD);
+  const need = { cut: 0, capacity: scene.room, least: 0, madeBy: Number.POSITIVE_INFINITY };
+  const front = readFront(scene, need, READ_AHEAD);
   const items = showFront(scene, front, chooseLeast(front));
   const user = front.user?.messageId ?? null;
   const bare = items.map((item) =>
@@ -231,7 +279,8 @@ interface FrontNeed {
   readonly cut: number;
   readonly capacity: number;
   readonly least: number;
-  readonly isAnchored: boolean;
+  /** Stand-ins made after this message are not used. */
+  readonly madeBy: number;
 }
 
 /** Reads further when what was read cannot fill the room: a few large messages may follow many small ones. */
@@ -243,6 +292,9 @@ function fillFront(scene: Scene, need: FrontNeed): { front: Front; choice: Front
     if (isAll || choice.tokens >= front.leastTokens) return { front, choice };
   }
 }
+
+/** The newest message before the last pieces. */
+const seqBefore = ({ reader }: Scene, pieces: number): number => reader.at(pieces)?.items.at(-1)?.seq ?? 0;
 
 interface Cut {
   /** How many of the newest pieces follow the anchor. */
@@ -273,7 +325,7 @@ function findCut(scene: Scene, afterAnchor: number): Cut {
 
 function readFront(scene: Scene, need: FrontNeed, ahead: number): Front {
   const { reader, request, costs } = scene;
-  const { cut, capacity, least, isAnchored } = need;
+  const { cut, capacity, least, madeBy } = need;
   const { freshTailCount } = request.tail;
   let after = 0;
   for (const piece of reader.takeOldestFirst(0, cut)) after += piece.messages;
@@ -289,8 +341,6 @@ function readFront(scene: Scene, need: FrontNeed, ahead: number): Front {
     messages += piece.messages;
   }
   const pieces = reader.takeOldestFirst(cut, end);
-  const newestSeq = pieces.at(-1)?.items.at(-1)?.seq ?? 0;
-  const reserve = request.reserve ?? [];
   return {
     pieces,
     unreadMessages: Math.max(0, request.counters.shownMessages - after - messages),
@@ -298,7 +348,7 @@ function readFront(scene: Scene, need: FrontNeed, ahead: number): Front {
     leastTokens: least,
     tailStart: findTailPiece(pieces, request.tail),
     user: findUser(scene, pieces, end),
-    reserve: isAnchored ? reserve.filter(({ madeAtSeq = 0 }) => madeAtSeq <= newestSeq) : reserve,
+    reserve: (request.reserve ?? []).filter(({ madeAtSeq = 0 }) => madeAtSeq <= madeBy),
     summariesBefore: request.summariesBefore ?? null,
     preferred: request.preferred ?? [],
     sources: request.sources ?? NO_SOURCES,

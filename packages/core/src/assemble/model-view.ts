@@ -6,7 +6,7 @@
  */
 import { partTokens, TOOL_FRAME_TOKENS, viewForModel, type SentPart } from "../message/normalize.ts";
 import type { ModelIdentity } from "../model/message.ts";
-import { MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
+import { countRepeats, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import type { ModelMessage, ModelPart } from "./grammars.ts";
 import { renderMediaStub, renderStub } from "./render.ts";
 import { shortenCallMessage } from "./short-call.ts";
@@ -93,14 +93,18 @@ function isSameModel(made: ModelIdentity | undefined, wanted: ModelIdentity | nu
   );
 }
 
-/** The tokens of each part. Only the smaller ones are counted: the largest gets the rest of the stored count. */
+/**
+ * The tokens of each part. Only the smaller ones are counted: the largest gets the rest of the stored count, which is without the tokens of
+ * repeated characters.
+ */
 function shareTokens(
   parts: readonly SentPart[],
   stored: number | null,
   estimate: (text: string) => number,
 ): (part: SentPart) => number | undefined {
   if (stored === null) return () => undefined;
-  if (parts.length === 1) return () => Math.max(0, stored - MESSAGE_OVERHEAD_TOKENS);
+  if (parts.length === 1)
+    return ({ text }) => Math.max(0, stored - MESSAGE_OVERHEAD_TOKENS) + countRepeats(text);
   let largest = parts[0];
   for (const part of parts) if (part.text.length > (largest?.text.length ?? 0)) largest = part;
   let left = stored - MESSAGE_OVERHEAD_TOKENS;
@@ -109,9 +113,9 @@ function shareTokens(
     if (part === largest) continue;
     const tokens = partTokens(part, estimate);
     counted.set(part, tokens);
-    left -= tokens;
+    left -= tokens - countRepeats(part.text);
   }
-  return (part) => (part === largest ? Math.max(0, left) : counted.get(part));
+  return (part) => (part === largest ? Math.max(0, left) + countRepeats(part.text) : counted.get(part));
 }
 
 function stubResult(

@@ -40,6 +40,8 @@ export interface LineCosts {
 export const LACKS_TOKENS = 16;
 const RANGE_LINE_TOKENS = 120;
 export const STUB_TOKENS = 72;
+/** A stub that says only how much was left out and how to read it. */
+export const BRIEF_STUB_TOKENS = 36;
 /** The tokens of a stubbed tool call, and of the text beside the calls of its message. */
 export const CALL_STUB_TOKENS = 112;
 export const CALL_TEXT_TOKENS = 64;
@@ -48,13 +50,16 @@ export const MISSING_HALF_TOKENS = 32;
 /** A tool result or a message with tool calls is bulky from this size, and only if its stub is at most a third of it. */
 const BULKY_TOKENS = 400;
 
-export const DEFAULT_LINE_COSTS: LineCosts = {
+const makeLineCosts = (resultTokens: number): LineCosts => ({
   rangeTokens: RANGE_LINE_TOKENS,
   stubTokens: ({ toolResults, toolCalls }) =>
     MESSAGE_OVERHEAD_TOKENS +
-    toolResults.length * STUB_TOKENS +
+    toolResults.length * resultTokens +
     (toolCalls.length === 0 ? 0 : CALL_TEXT_TOKENS + toolCalls.length * CALL_STUB_TOKENS),
-};
+});
+
+export const DEFAULT_LINE_COSTS = makeLineCosts(STUB_TOKENS);
+export const BRIEF_LINE_COSTS = makeLineCosts(BRIEF_STUB_TOKENS);
 
 export function isBulky(item: CoverItem, costs: LineCosts): boolean {
   return (

@@ -102,6 +102,7 @@ export interface StubText {
 export function renderStub(stub: StubText): string {
   const { text = "", roomTokens: room = 0, estimate } = stub;
   const line = renderStubLine(stub, []);
+  if (room > 0 && estimate !== undefined && estimate(line) > room) return renderBriefStub(stub);
   if (text === "" || estimate === undefined) return line;
   const note = renderCutNote(stub, "output");
   const begins = room - estimate(note) < MIN_BEGINNING_TOKENS ? "" : cutToRoom(text, note, room, estimate);
@@ -143,6 +144,16 @@ function renderStubLine(stub: StubText, names: readonly string[]): string {
   const mentions = names.length === 0 ? "" : ` It names ${names.join(", ")}.`;
   const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") shows it`;
   return `[Tool output${name}, about ${stub.tokens} tokens, left out here for room.${mentions} Nothing is lost${way}.]`;
+}
+
+/** The size and the call that opens it, in as few words as possible. */
+export function renderBriefStub({
+  tokens,
+  canOpen,
+  id,
+}: Pick<StubText, "id" | "tokens" | "canOpen">): string {
+  const way = canOpen === false ? "" : `: lcm_describe(id="${id}")`;
+  return `[About ${tokens} tokens left out${way}]`;
 }
 
 /** Follows the beginning of a long result, or of a long argument of a call. */

@@ -239,9 +239,9 @@ function planNext(
   const excess = isOver ? null : findExcess(field, policy, state);
   const routine = state.phase === "pressure" ? null : planCondensed(field, policy, state, "routine", excess);
   const pressed = routine ?? planCondensed(field, policy, state, "pressure", excess);
-  return (
-    pressed ?? (isOver && state.landsNear ? planLastResort(field, policy, state) : null) ?? "nothing_to_fold"
-  );
+  if (pressed !== null) return pressed;
+  if (!isOver) return (excess === null ? null : planMixed(field, policy, state, excess)) ?? "nothing_to_fold";
+  return (state.landsNear ? planLastResort(field, policy, state) : null) ?? "nothing_to_fold";
 }
 
 function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
@@ -324,11 +324,62 @@ function planCondensed(
   return null;
 }
 
+/** Summaries of different depths become one only where the limit of the summaries leaves room for this many. */
+const MIXED_FROM_SUMMARIES = 4;
+
+/**
+ * For a small window, if no two neighbours have the same depth and the summaries are still above their limit: neighbours of different
+ * depths become one, as in a stand-in. A long conversation has a summary of almost every depth. Together they would leave so little room
+ * that every few messages end in a fold, and each fold changes the front of the context. This one also makes room for the next leaf, so
+ * that the next fold can leave the summaries as they are. It takes as few as possible, then those nearest in depth, because detail is lost
+ * each time. Where fewer than four fit, or even all of them would not save enough, they stay: one would replace most of what is shown.
+ */
+function planMixed(
+  field: Field,
+  policy: CompactionPolicy,
+  state: SweepState,
+  excessTokens: number,
+): FoldStep | null {
+  const limit = prefixLimitTokens(policy, state.budgetTokens);
+  if (limit < MIXED_FROM_SUMMARIES * policy.condensedTargetTokens) return null;
+  const runs = findSummaryRuns(field, policy, isSummaryItem);
+  const depthsOf = (run: readonly Bundle[]): number[] => run.map((bundle) => deepestOf(field, bundle));
+  // Neighbours of one depth that a stand-in keeps apart wait until it is remade.
+  if (runs.some((run) => depthsOf(run).some((depth, at, all) => depth === all[at - 1]))) return null;
+  const longest = Math.max(0, ...runs.map((run) => run.length));
+  for (let count = policy.condensedMinFanoutHard; count <= longest; count++) {
+    let best: { readonly chunk: Chunk; readonly spread: number } | null = null;
+    for (const part of runs.flatMap((run) => listParts(run, count))) {
+      const depths = depthsOf(part);
+      const deepest = Math.max(...depths);
+      const chunk = cutCondensedChunk(field, part, policy, deepest, count);
+      const saved = chunk.tokens - condensedTarget(policy, chunk.tokens);
+      const spread = deepest - Math.min(...depths);
+      if (countSummaries(field, chunk) < count || saved < excessTokens + policy.leafTargetTokens) continue;
+      if (best === null || spread < best.spread) best = { chunk, spread };
+    }
+    if (best !== null) return makeCondensedStep(field, best.chunk, policy);
+  }
+  return null;
+}
+
+/** All parts of a run with this many summaries, oldest first. */
+const listParts = (run: readonly Bundle[], count: number): (readonly Bundle[])[] =>
+  run.slice(count - 1).map((_, from) => run.slice(from, from + count));
+
+const makeCondensedStep = (field: Field, chunk: Chunk, policy: CompactionPolicy): FoldStep =>
+  makeStep(field, chunk, {
+    kind: "condensed",
+    phase: "pressure",
+    depth: deepestOf(field, chunk.members) + 1,
+    targetTokens: condensedTarget(policy, chunk.tokens),
+  });
+
 /**
  * If no depth has neighbours left and the cover is still above its target: neighbours of different depths become one, as in a stand-in, and
  * finally a single summary gets a shorter one above it. Otherwise one summary of each depth, or one on either side of the newest user
- * message, could never reach a requested target. A fold that was only due stops before that: it would give up content of summaries for room
- * that nobody requested.
+ * message, could never reach a requested target. A fold that was only due never shortens a single summary: it would give up its content for
+ * room that nobody requested.
  */
 function planLastResort(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
   const excessTokens = field.shownTokens - LANDS_AT * (state.stopAtTokens ?? field.shownTokens);

@@ -31,6 +31,6 @@ export const describeReason = ({ kind, reason }: ExplainedItem): string =>
 
 export const MODES: Readonly<Record<AssembledContext["mode"], string>> = {
   whole: "whole: everything that is not folded fits",
-  tight: "tight: coarser where the budget ends",
+  tight: "tight: older parts are shown in less detail",
   least: "least: only the newest user message and open tool calls fit",
 };

@@ -19,6 +19,7 @@ export type { SerializedError } from "../engine/thread-messages.ts";
 
 // Words
 export { findNearest } from "../text/nearest.ts";
+export { listMatchedWords } from "../text/matches.ts";
 export { given, isObject, parseObject } from "../text/json-object.ts";
 export { findDay } from "../summarize/time-of-day.ts";
 export { diffLines, renderDiff } from "./diff.ts";

@@ -14,7 +14,7 @@ export const SHELL_WORDS: StepWords = {
   verify: () => "lcm verify shows the whole list",
   restore: ({ backup }) =>
     backup === null
-      ? "restore a backup (lcm backup list), or run lcm verify to see the extent of the damage"
+      ? "restore a backup (lcm backup list); without one, import the transcripts again into another --db"
       : renderCommandLine(["lcm", "restore", backup]),
   import_backup: () => "make an empty database, and import the backup: lcm import BACKUP --db postgres://…",
   restore_forgotten: () => "add --with-forgotten to restore them too, and forget them again afterwards",

@@ -5,6 +5,7 @@ import { findFrom, rowAt, type OutlineRow } from "./outline.ts";
 /** A request of the user and everything up to the next. */
 export interface TurnSum {
   readonly messageId: number;
+  /** Without lines that add nothing to the conversation: housekeeping, and revisions. */
   readonly messages: number;
   readonly tokens: number;
   readonly tookMs: number;
@@ -27,16 +28,17 @@ export function sumTurns(outline: Outline, first = 0, count = Number.POSITIVE_IN
   const turns: TurnSum[] = [];
   for (let at = first; at < Math.min(roles.length, first + count); at++) {
     if (!begins(at)) continue;
-    let [end, sum, last] = [at, 0, createdAts[at] ?? 0];
+    let [end, messages, sum, last] = [at, 0, 0, createdAts[at] ?? 0];
     do {
-      sum += tokens[end] ?? 0;
+      const added = tokens[end] ?? 0;
+      sum += added;
       // Rows that add nothing may have been written later, outside the turn.
-      if ((tokens[end] ?? 0) > 0) last = createdAts[end] ?? last;
+      if (added > 0) [messages, last] = [messages + 1, createdAts[end] ?? last];
       end += 1;
     } while (end < roles.length && !begins(end));
     turns.push({
       messageId: messageIds[at] ?? 0,
-      messages: end - at,
+      messages,
       tokens: sum,
       tookMs: Math.max(0, last - (createdAts[at] ?? 0)),
     });

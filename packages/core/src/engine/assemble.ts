@@ -6,7 +6,7 @@ import { toForkItems } from "../assemble/fork-front.ts";
 import type { Provider } from "../assemble/grammars.ts";
 import { EngineError } from "../model/errors.ts";
 import { isSubagentKey } from "../settings/session-patterns.ts";
-import { estimateTextTokens } from "../text/tokens.ts";
+import { estimateSentTokens } from "../text/tokens.ts";
 import { buildCue } from "../recall/cue.ts";
 import type { ForkItem } from "../store/forks.ts";
 import type { ConversationRow } from "../store/store.ts";
@@ -65,7 +65,7 @@ async function assembleConversation(
     prefersAsked: engine.settings.promptAwareEviction,
     stubsOldResults: engine.settings.stubLargeToolPayloads,
     canOpen: !isSubagentKey(conversation.sessionKey),
-    estimate: estimateTextTokens,
+    estimate: estimateSentTokens,
     provider: request.provider,
     endBefore: request.endBefore,
     checkGrammars: request.checkGrammars,

@@ -7,7 +7,7 @@ import type { MessageRow, Page } from "../store/store.ts";
 import { readMessages } from "../summarize/run-sources.ts";
 import type { SourceLine } from "../summarize/source.ts";
 import { writeRestart } from "../summarize/restart.ts";
-import { estimateTextTokens } from "../text/tokens.ts";
+import { estimateSentTokens } from "../text/tokens.ts";
 import type { OneConversation } from "./browse.ts";
 import type { EngineState } from "./state.ts";
 
@@ -41,7 +41,7 @@ export async function prepareRestart(
     first: first[0] ?? null,
     range: [formatMessageId(begin.messageId), formatMessageId(end.messageId)],
     maxTokens,
-    estimate: estimateTextTokens,
+    estimate: estimateSentTokens,
     timeZone: engine.settings.timezone,
   });
 }

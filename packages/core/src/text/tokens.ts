@@ -236,6 +236,83 @@ function add(feature: number, amount: number): void {
   counts[feature] = (counts[feature] as number) + amount;
 }
 
+/** Units per token in a long run of one ASCII character, as the o200k vocabulary has them. The rest has one token per unit. */
+const RUNS: readonly (readonly [units: number, characters: string])[] = [
+  [2, "\0\r&DGHJKNPQRSTUVWZ[]`gjnpqtuwz{}"],
+  [3, "0123456789"],
+  [4, "\"$'(),BCEILMOY\\bcdehikmrsvy|"],
+  [8, "<>?@AF^aflox"],
+  [16, "\t\n!:;X"],
+  [32, "%+~"],
+  [64, "#*-./=_"],
+  [128, " "],
+];
+const runUnits = new Float64Array(128).fill(1);
+for (const [units, characters] of RUNS)
+  for (const character of characters) runUnits[character.charCodeAt(0)] = units;
+/** Of `\r\n`. */
+const LINE_END_PAIRS = 8;
+
+/** Shorter runs occur in ordinary text, which the weights were fitted to. */
+const MIN_RUN = 16;
+/** Fewer are within the error of the estimate: a ruler must not change how much of a history is shown. */
+const MIN_EXTRA = 16;
+/** Any such run has the same unit at two neighbours of these steps. */
+const RUN_STEP = MIN_RUN / 2;
+
+/**
+ * The tokens that a text has beyond its estimate because it repeats one character: the estimate counts such a run as one token, as short ones
+ * mostly are, but 1,000 brackets are 500. Stored counts are without them.
+ */
+export function countRepeats(text: string): number {
+  const { length } = text;
+  let extra = 0;
+  let before = -1;
+  for (let at = 0; at < length; at += RUN_STEP) {
+    const unit = text.charCodeAt(at);
+    const isEqual = unit === before;
+    before = unit;
+    // Most that are equal are so by chance.
+    if (!isEqual || !isSame(text.charCodeAt(at - 1), unit)) continue;
+    let start = at;
+    let end = at + 1;
+    while (start > 0 && isSame(text.charCodeAt(start - 1), unit)) start--;
+    while (end < length && isSame(text.charCodeAt(end), unit)) end++;
+    if (end - start < MIN_RUN) continue;
+    const isPairs = kinds[unit] === NEWLINE && text.charCodeAt(start) !== text.charCodeAt(start + 1);
+    const more = runTokens(unit, end - start, isPairs) - countedTokens(unit, end - start);
+    if (more >= MIN_EXTRA) extra += more;
+    // The next step is behind the run.
+    at += Math.floor((end - 1 - at) / RUN_STEP) * RUN_STEP;
+  }
+  return Math.round(extra);
+}
+
+/** The estimate of what is sent to a model: of a text that repeats characters more than its stored count says. */
+export const estimateSentTokens = (text: string): number => estimateTextTokens(text) + countRepeats(text);
+
+/** Line ends of either kind are one run. */
+const isSame = (unit: number, other: number): boolean =>
+  unit === other || (kinds[unit] === NEWLINE && kinds[other] === NEWLINE);
+
+function runTokens(unit: number, length: number, isPairs: boolean): number {
+  if (unit < 128) return length / (isPairs ? LINE_END_PAIRS : (runUnits[unit] as number));
+  const feature = wideFeature(unit);
+  // Rulers and the like have tokens of their own, and kana one each. Of other characters a token has at least one byte.
+  if (feature === SYMBOLS || feature === EMOJI || feature < 0) return 0;
+  return length * (feature === KANA ? 1 : unit < 0x800 ? 2 : 3);
+}
+
+/** What the estimate has for a run. */
+function countedTokens(unit: number, length: number): number {
+  const kind = kinds[unit];
+  if (kind === WIDE) return length * (WEIGHTS[wideFeature(unit)] ?? 0);
+  if (kind === NUMBER) return length / 3;
+  if (kind !== LETTER && kind !== CAPITAL) return 1;
+  const letters = 1 + (length - SHORT_WORD) * (WEIGHTS[LONG_LETTERS] as number);
+  return kind === LETTER ? letters : letters + (length - 1) * (WEIGHTS[CAPITALS] as number);
+}
+
 /** The estimated tokens of a text; 0 for an empty one, at least 1 otherwise. */
 export function estimateTextTokens(text: string): number {
   if (text === "") return 0;

@@ -6,7 +6,7 @@ import { planReserve } from "../../src/compact/plan-reserve.ts";
 import { countShownTokens } from "../../src/compact/runs.ts";
 import { choose, type Choice, type ChooseRequest } from "../../src/assemble/choose.ts";
 import { checkGrammar, PROVIDERS, type ModelMessage, type ModelPart } from "../../src/assemble/grammars.ts";
-import { MISSING_HALF_TOKENS } from "../../src/assemble/pieces.ts";
+import { MISSING_HALF_TOKENS, STUB_TOKENS } from "../../src/assemble/pieces.ts";
 import { repairMessages } from "../../src/assemble/repair.ts";
 import { isHiddenByBoundary } from "../../src/model/boundaries.ts";
 import type { CoverItem } from "../../src/model/cover.ts";
@@ -344,6 +344,59 @@ describe("a tight budget", () => {
     expect(choice.messages).toBe(92);
   });
 
+  test("shortens the stubs of many calls at once where they would leave no room for what is older", () => {
+    const calls = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    const items = [
+      summary(1, 40, { tokens: 900 }),
+      message(41, { role: "user", tokens: 20 }),
+      message(42, { calls, tokens: 380 }),
+      ...calls.map((id, at) => message(43 + at, { role: "tool", results: [id], tokens: 2_000 })),
+    ];
+    const root = reserve(1, 40, { tokens: 400 });
+    const choice = choose(request(items, 1_500, { reserve: [root] }));
+    expect(describeChoice(choice)).toEqual([
+      "summary sum_r_1_40",
+      "message msg_41",
+      "message msg_42",
+      ...calls.map((_, at) => `stub msg_${43 + at}`),
+    ]);
+    expect(choice.tokens).toBeLessThanOrEqual(1_500);
+    // With room for both, the stubs keep the names they list.
+    const roomy = choose(request(items, 2_500, { reserve: [root] }));
+    const stubs = roomy.items.filter(({ kind }) => kind === "stub");
+    expect(Math.min(...stubs.map(({ tokens }) => tokens))).toBeGreaterThanOrEqual(STUB_TOKENS);
+  });
+
+  test("gives up the anchor where a long message would leave the front no room for a root", () => {
+    const items = [
+      summary(1, 40, { tokens: 2_500 }),
+      message(41, { role: "user", tokens: 1_900 }),
+      ...messages(3, { tokens: 150 }, 42),
+    ];
+    const shown = items.reduce((sum, { tokens }) => sum + tokens, 0);
+    const root = reserve(1, 40, { tokens: 500 });
+    const ask = (reserves: readonly ReserveSummary[]): Choice =>
+      choose(request(items, 3_000, { reserve: reserves }));
+    expect(shown).toBeGreaterThan(3_000);
+    expect(describeChoice(ask([root]))).toEqual([
+      "summary sum_r_1_40",
+      "message msg_41",
+      "message msg_42",
+      "message msg_43",
+      "message msg_44",
+    ]);
+    // Without one there is nothing to gain, nor from one that was made after the anchor.
+    const anchored = ask([]);
+    expect(anchored.anchorTokens).not.toBeNull();
+    expect(describeChoice(anchored)).toEqual([
+      "range 41",
+      "message msg_41",
+      "message msg_43",
+      "message msg_44",
+    ]);
+    expect(ask([{ ...root, madeAtSeq: 10_000 }])).toEqual(anchored);
+  });
+
   test("shows a tool group that was left out with stubs, where it does not fit whole", () => {
     const items = [
       ...messages(60, user),
@@ -427,6 +480,26 @@ describe("the front of a tight context", () => {
       expect(choice.mode).toBe("tight");
     }
     expect(changes).toBe(11);
+  });
+
+  test("is not replaced by one with other stubs while the anchor stays", () => {
+    const group = (from: number, ids: readonly string[], tokens: number, answered = ids): CoverItem[] => [
+      message(from, { calls: ids }),
+      ...answered.map((id, n) => message(from + 1 + n, { role: "tool", results: [id], tokens })),
+    ];
+    const items = [
+      ...group(1, ["a", "b"], 100),
+      message(4, { tokens: 78 }),
+      ...group(5, ["c", "d", "e", "f", "g"], 1_500, ["d", "e", "f", "g"]),
+      ...[69, 31].map((tokens, n) => message(10 + n, { tokens })),
+      message(12, { ...user, tokens: 103 }),
+    ];
+    const before = choose(request(items, 1_000));
+    expect(before.anchorTokens).toBe(6_600);
+    expect(before.items.filter(({ kind }) => kind === "stub")).toHaveLength(4);
+    // The front and what explains the missing results are too much together: nothing is promised for a choice without an anchor.
+    const unanswered = message(13, { calls: ["h", "i"], tokens: 90 });
+    expect(choose(request([...items, unanswered], 1_000)).anchorTokens).toBeNull();
   });
 
   test("stays the same while a tool group at the anchor grows", () => {

@@ -3,10 +3,16 @@ import { describe, expect, test } from "vitest";
 
 import { escapeXml, escapeXmlText } from "../../src/text/escape-xml.ts";
 
-import { DEFAULT_LINE_COSTS, MISSING_HALF_TOKENS, STUB_TOKENS } from "../../src/assemble/pieces.ts";
+import {
+  BRIEF_STUB_TOKENS,
+  DEFAULT_LINE_COSTS,
+  MISSING_HALF_TOKENS,
+  STUB_TOKENS,
+} from "../../src/assemble/pieces.ts";
 import {
   formatInstant,
   formatRangeId,
+  renderBriefStub,
   renderRange,
   renderStub,
   renderSummary,
@@ -127,6 +133,8 @@ describe("the lines the assembler writes itself", () => {
       tokens: big,
     });
     expect(estimateTextTokens(stub)).toBeLessThanOrEqual(STUB_TOKENS);
+    const brief = renderBriefStub({ id: `msg_${big}`, tokens: big });
+    expect(estimateTextTokens(brief)).toBeLessThanOrEqual(BRIEF_STUB_TOKENS);
     const [lone] = repairMessages([
       { role: "assistant", parts: [{ type: "tool_call", toolCallId: "a", toolName: "exec", text: "{}" }] },
     ]).slice(1);

@@ -222,7 +222,7 @@ describe("condensing", () => {
       { startIndex: 4, endIndex: 6, depth: 1 },
     ],
     [
-      "never mixes depths",
+      "never mixes depths in a large window",
       [summary(1, 10, { tokens: 15_000 }), summary(11, 20, { tokens: 15_000, depth: 1 })],
       {},
       null,
@@ -247,6 +247,48 @@ describe("condensing", () => {
     ["in routine no fewer than its fanout either", 48_000, leaves(10), { endIndex: 8, phase: "routine" }],
   ])("in a small window takes %s", (_, budgetTokens, items, expected) => {
     expect(planOver(items, TAIL_OF_ONE, sweep({ budgetTokens }))).toMatchObject(expected as object);
+  });
+
+  describe("of summaries of which no two neighbours have the same depth, in a small window", () => {
+    const SMALL = sweep({ budgetTokens: 32_000 });
+    /** Of 10 messages each, oldest first. Up to 12,000 tokens may stay in this window. */
+    const ofDepths = (depths: readonly number[], tokens = 3_000): CoverItem[] =>
+      depths.flatMap((depth, at) => leaves(1, tokens, depth, at));
+
+    test.each<[string, CoverItem[], unknown]>([
+      ["waits until they are above their limit", ofDepths([3, 2, 1, 0]), null],
+      ["takes two if they make room for a leaf", ofDepths([2, 1, 0], 4_500), { startIndex: 0, endIndex: 2 }],
+      ["takes more if two do not", ofDepths([4, 3, 2, 1, 0]), { startIndex: 0, endIndex: 3, depth: 5 }],
+      ["takes those nearest in depth", ofDepths([9, 6, 2, 1, 0]), { startIndex: 2, endIndex: 5, depth: 3 }],
+    ])("%s", (_, items, expected) => {
+      const step = planOver(items, TAIL_OF_ONE, SMALL);
+      if (expected === null) expect(step).toBeNull();
+      else expect(step).toMatchObject({ kind: "condensed", phase: "pressure", ...(expected as object) });
+    });
+
+    test("leaves them where fewer than four fit, and if even all would save too little", () => {
+      const items = ofDepths([4, 3, 2, 1, 0]);
+      expect(planOver(items, TAIL_OF_ONE, sweep({ budgetTokens: 22_000 }))).not.toBeNull();
+      expect(planOver(items, TAIL_OF_ONE, sweep({ budgetTokens: 21_000 }))).toBeNull();
+      expect(
+        planOver(ofDepths([1, 0], 6_001), policy({ freshTailCount: 1, leafTargetTokens: 12_000 }), SMALL),
+      ).toBeNull();
+    });
+
+    test("leaves them while a stand-in divides others of one depth", () => {
+      const items = ofDepths([4, 3, 1, 0, 0]);
+      const root: ReserveSummary = {
+        summaryId: "sum_root",
+        startPosition: items[0]!.startPosition,
+        endPosition: items[3]!.endPosition,
+        messages: items.slice(0, 4).reduce((sum, { messages: count }) => sum + count, 0),
+        tokens: 2_000,
+        depth: 5,
+        isRoot: true,
+      };
+      expect(planOver(items, TAIL_OF_ONE, SMALL)).toMatchObject({ startIndex: 3, endIndex: 5, depth: 1 });
+      expect(planOver(items, TAIL_OF_ONE, SMALL, { reserve: [root] })).toBeNull();
+    });
   });
 
   test("in a small window takes a whole run to come under a stop target", () => {

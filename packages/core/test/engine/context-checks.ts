@@ -4,7 +4,7 @@
  */
 import { messageTokens, viewMessage } from "../../src/message/normalize.ts";
 import { must } from "../../src/model/errors.ts";
-import { estimateTextTokens } from "../../src/index.ts";
+import { estimateSentTokens } from "../../src/index.ts";
 import type { AssembledContext } from "../../src/index.ts";
 import { readTables } from "./archive-tables.ts";
 import type { ArchiveTables, ItemRow, MessageRow } from "./archive-tables.ts";
@@ -131,10 +131,14 @@ function findCoverFaults(context: AssembledContext, archive: ArchiveView): strin
     const under = archive.expand({ message_id: item.messageId, summary_id: item.summaryId });
     const own = under.filter((id) => !seen.has(id));
     const name = item.ids.join();
-    // A stand-in that says so may lack messages between its ends; it stands for them all the same.
-    const lacking = archive.shown
-      .filter((id) => !seen.has(id) && !under.includes(id) && isWithin(archive.positionOf(id), item))
-      .slice(0, item.lacks ?? 0);
+    // A stand-in that says so may lack messages between its ends; it stands for them all the same. How many it names is a difference: others may
+    // have been hidden since.
+    const lacking =
+      item.lacks === undefined
+        ? []
+        : archive.shown.filter(
+            (id) => !seen.has(id) && !under.includes(id) && isWithin(archive.positionOf(id), item),
+          );
     for (const id of lacking) seen.add(id);
     if (own.length + lacking.length !== item.messages)
       faults.push(`${name} says ${item.messages} messages, ${own.length} are shown by nothing else`);
@@ -186,7 +190,7 @@ function countWritten({ messages }: Pick<AssembledContext, "messages">): number 
   let tokens = 0;
   for (const message of messages) {
     const view = viewMessage(Buffer.from(JSON.stringify(message)));
-    tokens += messageTokens(view, estimateTextTokens);
+    tokens += messageTokens(view, estimateSentTokens);
   }
   return tokens;
 }

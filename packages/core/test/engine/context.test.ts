@@ -7,6 +7,7 @@ import { findSharedData, listTranscripts, makeRandom, makeTemporaryFolder } from
 import type { Random, TemporaryFolder } from "@lossless/testkit";
 import { isSoak, someOf } from "@lossless/testkit/rounds.ts";
 import { SAMPLE } from "@lossless/testkit/sample.ts";
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, test } from "vitest";
 
 import { openEngine } from "lossless-claw";
@@ -211,6 +212,58 @@ describe("a context", () => {
     // Such a turn is folded while it runs, around its user message.
     const after = await engine.assemble({ conversationId, budgetTokens: 16_000 });
     expect(after?.mode).toBe("whole");
+    await engine.close();
+  });
+
+  test("fits by the tokens of a real tokenizer, whatever characters the messages repeat", async () => {
+    using folder = makeTemporaryFolder();
+    const database = folder.file("lcm.db");
+    const engine = await openEngine({ database, thread: false });
+    const turns = makeTurns(0, 40).map((arrival, n) => ({
+      ...arrival,
+      message:
+        n % 5 === 0 && (arrival.message as { role: string }).role === "user"
+          ? { role: "user", content: `${"[}é\r".charAt(n % 4).repeat(1_000)} what is this?` }
+          : arrival.message,
+    }));
+    const { conversationId } = await engine.ingest({ session: SESSION, messages: turns });
+    for (const folded of [false, true]) {
+      if (folded) await engine.compact({ conversationId, budgetTokens: 6_000 });
+      expect(await findFaultsAt(engine, database, conversationId, [3_000, 4_000, 6_000, 9_000])).toEqual([]);
+      for (const budgetTokens of [3_000, 4_000, 6_000, 9_000]) {
+        const context = await engine.assemble({ conversationId, budgetTokens });
+        const text = (context?.messages ?? [])
+          .flatMap(({ content }) => content as readonly { text?: string }[])
+          .map((part) => part.text ?? JSON.stringify(part))
+          .join("\n");
+        // The estimate of ordinary text may be off by a few per cent; without the runs it would be off by far more.
+        expect(countTokens(text)).toBeLessThanOrEqual(1.08 * budgetTokens);
+        if (context?.mode !== "whole") expect(context?.estimatedTokens).toBeGreaterThan(0.75 * budgetTokens);
+      }
+    }
+    await engine.close();
+  });
+
+  test("keeps its beginning between two anchors where messages have rulers in them", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
+    const budgetTokens = 6_000;
+    const random = makeRandom(1);
+    let [before, changes]: [readonly string[], number] = [[], 0];
+    for (let n = 0; n < 240; n++) {
+      const content = `${"a few words ".repeat(5 + random.below(30))}\n${`${"=".repeat(100)}\n`.repeat(4)}`;
+      const messages = [
+        { eventId: `e${n}`, createdAt: n, message: { role: n % 2 ? "assistant" : "user", content } },
+      ];
+      const { conversationId } = await engine.ingest({ session: SESSION, messages });
+      const context = await engine.assemble({ conversationId, budgetTokens });
+      if (context?.mode !== "tight") continue;
+      const now = context.messages.map((message) => JSON.stringify(message));
+      if (before.some((text, at) => text !== now[at])) changes += 1;
+      before = now;
+    }
+    // A change for each fifth of the budget by which the conversation grew; rulers that move the anchor would make twice as many.
+    expect(changes).toBe(7);
     await engine.close();
   });
 });

@@ -27,14 +27,16 @@ test("the same holds with two processes that write in turns", () =>
     first: 21,
   }));
 
-test.runIf(isSoak)("the same holds with two programs of which either is killed while the other goes on", () =>
-  playSeeds({
-    ...SHORT,
-    makeGround: makeSqliteGround,
-    processes: "two real",
-    seeds: rounds({ test: 0, soak: 4 }),
-    first: 31,
-  }),
+test.runIf(isSoak)(
+  "the same holds with two programs either of which is killed while the other continues",
+  () =>
+    playSeeds({
+      ...SHORT,
+      makeGround: makeSqliteGround,
+      processes: "two real",
+      seeds: rounds({ test: 0, soak: 4 }),
+      first: 31,
+    }),
 );
 
 test("a script that fails is shortened to what it takes, and named by a command", async () => {

@@ -49,7 +49,7 @@ describePostgres("everything that happens to conversations", (server) => {
       first: 21,
     }));
 
-  test("does so with two programs of which either is killed while the other goes on", () =>
+  test("does so with two programs either of which is killed while the other continues", () =>
     playSeeds({
       ...SHORT,
       makeGround: onServer(server),

@@ -106,11 +106,11 @@ export interface PlayedOptions extends ProcessOrders {
   readonly skewMs: () => number;
   /** Of the models: called by work in the background, too, which must not change what the steps draw. */
   readonly random: Random;
-  /** Keeps what is on the disk at the moment of the kill; null: the act fails in its midst. */
+  /** Keeps what is on the disk at the moment of the kill; null: the act fails at that point. */
   readonly keepImage: (() => void) | null;
 }
 
-/** A process without a process: its act goes on in vain, or fails in its midst. */
+/** Simulates a process in this one. When it is killed, its act fails at that point, or runs to its end although the disk is put back afterwards. */
 export class PlayedProcess implements SimulatedProcess {
   readonly engine: Engine;
   readonly #keepImage: (() => void) | null;

@@ -5,6 +5,8 @@ import { TOKEN_SAMPLES } from "../../../../bench/token-samples.ts";
 import {
   applyFactor,
   calibrate,
+  countRepeats,
+  estimateSentTokens,
   estimateTextTokens,
   MAX_FACTOR,
   MIN_FACTOR,
@@ -39,6 +41,31 @@ describe("the token estimate", () => {
   test.each(TOKEN_SAMPLES)("is close to a real tokenizer for $kind", ({ text }) => {
     const real = countTokens(text);
     expect(Math.abs(estimateTextTokens(text) / real - 1)).toBeLessThan(0.15);
+  });
+
+  test.each(TOKEN_SAMPLES)("is the same for $kind when it is sent", ({ text }) => {
+    expect(estimateSentTokens(text)).toBe(estimateTextTokens(text));
+  });
+
+  test("of a text that is sent counts each character of a long run", () => {
+    const ascii = Array.from({ length: 128 }, (_, unit) => String.fromCharCode(unit));
+    for (const character of [...ascii, ..."éñяα中龘の가ไاअ…→─█😀", "\r\n"])
+      for (const times of [16, 17, 31, 100, 1_024]) {
+        const text = `a ${character.repeat(times)} word`;
+        expect(estimateSentTokens(text), `${times} times ${JSON.stringify(character)}`).toBeGreaterThan(
+          0.9 * countTokens(text) - 22,
+        );
+      }
+  });
+
+  test("of a text that is sent counts every run once, wherever it is", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(80), { maxLength: 20 }), fc.nat(9), (lengths, shift) => {
+        const runs = lengths.map((length) => "[".repeat(length));
+        const extra = lengths.reduce((sum, length) => sum + (length / 2 - 1 < 16 ? 0 : length / 2 - 1), 0);
+        expect(countRepeats(`${"ab ".repeat(shift)}${runs.join(" x ")}`)).toBe(Math.round(extra));
+      }),
+    );
   });
 
   test("costs nothing for nothing and something for anything", () => {
