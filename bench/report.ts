@@ -1,4 +1,4 @@
-/** The result of a benchmark, and its output: an aligned table for people and, with `--json`, one line for programs. */
+/** The result of a benchmark, and its output: an aligned table for people or, with `--json`, one line for programs. */
 
 export interface BenchTable {
   readonly title: string;
@@ -33,11 +33,14 @@ export function renderTable(rows: BenchResult["rows"]): string {
   ].join("\n");
 }
 
-/** Prints a result; with `json` also as one line of JSON, the last of the output. */
+/** Prints a result; with `json` as one line of JSON instead. */
 export function printResult(result: BenchResult, options: { readonly json?: boolean } = {}): void {
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify(result)}\n`);
+    return;
+  }
   console.log(`\n${result.name}\n`);
   if (result.rows.length > 0) console.log(renderTable(result.rows));
   for (const { title, rows } of result.tables ?? []) console.log(`\n${title}\n\n${renderTable(rows)}`);
   for (const note of result.notes ?? []) console.log(`\n${note}`);
-  if (options.json) console.log(JSON.stringify(result));
 }

