@@ -102,7 +102,9 @@ export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
   ask(`/api/conversations/${id}/messages`, query);
 export const readTurnSums = (id: number, at: number, limit: number): Promise<{ turns: readonly TurnSum[] }> =>
   ask(`/api/conversations/${id}/turn-sums`, { at, limit });
-export const readMessage = (id: number): Promise<MessageDetail> => ask(`/api/messages/${id}`);
+/** `q`: a search, whose matches in the message are named. */
+export const readMessage = (id: number, q?: string): Promise<MessageDetail> =>
+  ask(`/api/messages/${id}`, { q });
 /** Without the path up to the root, which takes longer than the message. */
 export const readMessageAlone = (id: number): Promise<MessageDetail> =>
   ask(`/api/messages/${id}`, { path: "none" });

@@ -64,11 +64,20 @@ export const toElement = ({ name, attributes, children }: MarkupElement): HTMLEl
 const toNode = (markup: Markup): Node =>
   typeof markup === "string" ? document.createTextNode(markup) : toElement(markup);
 
-/** Marks the words of a search, if they occur in a text as typed. */
-export function toMark(query: string): RegExp | null {
+const MAX_MARKED_WORDS = 20;
+const MAX_MARKED_FORMS = 100;
+
+/** Marks the words of a search as typed, and the forms of them that it matches, which are whole words. */
+export function toMark(query: string, forms: Iterable<string> = []): RegExp | null {
   const words = query.split(/\s+/).filter((word) => word.length > 1 || /[^ -~]/.test(word));
-  const escaped = words.slice(0, 20).map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
-  return escaped.length === 0 ? null : new RegExp(escaped.join("|"), "giu");
+  const escape = (word: string): string => word.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+  // The longest first: one word may begin with another.
+  const whole = [...forms].sort((a, b) => b.length - a.length).slice(0, MAX_MARKED_FORMS);
+  const sources = [
+    ...whole.map((form) => String.raw`(?<![\p{L}\p{N}])${escape(form)}(?![\p{L}\p{N}])`),
+    ...words.slice(0, MAX_MARKED_WORDS).map(escape),
+  ];
+  return sources.length === 0 ? null : new RegExp(sources.join("|"), "giu");
 }
 
 /** Runs calls at once, but not more often than this; of the calls that come too early, the last runs later. */

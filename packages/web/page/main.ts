@@ -217,7 +217,9 @@ class Page {
   #openTab(address: string): void {
     const [path = "", query = ""] = address.split("?", 2);
     const [, name = "overview", id] = /^\/([a-z]+)(?:\/(\d+))?$/.exec(path) ?? [];
-    if (id !== undefined) this.#choose(Number(id));
+    const parameters = new URLSearchParams(query);
+    const chosen = id === undefined ? readId(parameters, "conversation") : Number(id);
+    if (chosen !== null) this.#choose(chosen);
     const conversationId = this.#conversationId;
     const isOfConversation = TABS.find(([tab]) => tab === name)?.[2] ?? false;
     if (isOfConversation && conversationId === null) {
@@ -233,7 +235,7 @@ class Page {
     const known = this.#known;
     this.#known = null;
     const heading = this.#headings.get(conversationId ?? 0) ?? "";
-    this.#show(name, makeView(name, conversationId ?? 0, new URLSearchParams(query), known, heading));
+    this.#show(name, makeView(name, conversationId ?? 0, parameters, known, heading));
   }
 
   #show(tab: string, view: View): void {
@@ -334,7 +336,7 @@ function makeView(
     case "timeline":
       return openTimeline(conversationId);
     case "search":
-      return openSearch(query, conversationId === 0 ? null : conversationId);
+      return openSearch(query, conversationId === 0 ? null : conversationId, heading);
     case "figures":
       return openFigures(query);
     case "health":

@@ -48,7 +48,7 @@ export function renderMessage(
     );
   }
   const hasMark = mark !== null && message.parts.some(({ text }) => text.search(mark) >= 0);
-  // Search also finds other forms of a word, which are not marked: then everything is opened.
+  // Search also finds by meaning, and then there is nothing to mark: everything is opened.
   const opensAll = isTarget && !hasMark;
   const body = h(
     "div",

@@ -14,6 +14,12 @@ export interface View {
   close?(): void;
 }
 
+/**
+ * The address follows a choice after this time. A browser takes longer to change it than to show a summary, and ignores changes after two
+ * hundred in half a minute, which an arrow key that is held down reaches.
+ */
+export const ADDRESS_REST_MS = 200;
+
 export const renderFailure = (error: unknown): HTMLElement =>
   h(
     "p",

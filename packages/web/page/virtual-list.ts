@@ -68,7 +68,9 @@ export class VirtualList {
     for (let pass = 0; pass < MAX_PASSES; pass++) {
       const room =
         place === "center" ? Math.max(0, (this.element.clientHeight - this.#heights.heightOf(index)) / 2) : 0;
-      this.element.scrollTop = Math.max(0, this.#heights.offsetOf(index) - room);
+      const wanted = Math.max(0, this.#heights.offsetOf(index) - room);
+      if (pass > 0 && Math.abs(wanted - this.element.scrollTop) <= 1) return;
+      this.element.scrollTop = wanted;
       this.#draw();
     }
   }

@@ -121,6 +121,8 @@ export interface MessageDetail {
   readonly revisions: readonly number[];
   /** The summaries above it, the nearest first. */
   readonly path: readonly GraphNode[];
+  /** What the search `q` matches in it, as it is written there; none without `q`. */
+  readonly matched: readonly string[];
 }
 
 export type GraphNode = Pick<

@@ -20,6 +20,7 @@ import type {
 import type { DoctorResult, Finding } from "@lossless/core/repair";
 import {
   findFrom,
+  listMatchedWords,
   measureSaved,
   Outlines,
   parseTime,
@@ -67,6 +68,7 @@ import { ANY_ID, readNumber, readWord } from "./query.ts";
 import { warmUp } from "./warm-up.ts";
 import { RequestPriority } from "./request-priority.ts";
 import type { Piece } from "./request-priority.ts";
+import { SharedSteps } from "./shared-steps.ts";
 import { addUpGrowth, planTimeline } from "./timeline.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -95,6 +97,8 @@ export type Answer = Json<unknown> | { readonly picture: Picture };
 type Handler = (api: Api, id: string, query: URLSearchParams, more: string) => Promise<Answer>;
 
 const WHOLE_CHARS = 2_000_000;
+/** Of a message, searched for the words to mark in it. */
+const MAX_MATCHED_CHARS = 500_000;
 const MAX_UNDER = 1_000;
 const MAX_FIRST_WORDS = 100;
 const MAX_CONVERSATIONS = 500;
@@ -159,7 +163,7 @@ export class Api {
   readonly #write: WriteAccess | null;
   readonly #priority = new RequestPriority();
   readonly #graphs = new Map<number, Versioned<Promise<SummaryGraph>>>();
-  readonly #timelines = new Map<number, Versioned<Timeline>>();
+  readonly #timelines = new Map<number, Versioned<SharedSteps<Timeline>>>();
   #examining: Promise<DoctorResult> | null = null;
 
   constructor(options: ApiOptions, write: WriteAccess | null = null) {
@@ -323,11 +327,15 @@ export class Api {
     if (message === null) throw new EngineError("not_found", `cannot find msg_${messageId}`);
     const { conversationId, position, revises } = message.row;
     const revisions = await this.#engine.readRevisions({ ...this.#scope, messageId: revises ?? messageId });
+    const shown = toMessageJson(message, WHOLE_CHARS);
+    const text = shown.parts.map((part) => part.text).join("\n");
+    const question = query.get("q") ?? "";
     return {
       json: {
-        message: toMessageJson(message, WHOLE_CHARS),
+        message: shown,
         revisions: revisions.map((row) => row.messageId),
         path: query.get("path") === "none" ? [] : await this.#readPath(conversationId, position),
+        matched: listMatchedWords(text.slice(0, question === "" ? 0 : MAX_MATCHED_CHARS), question),
       },
     };
   }
@@ -412,10 +420,10 @@ export class Api {
   async readFirstWords(query: URLSearchParams): Promise<Json<Readonly<Record<string, string>>>> {
     const ids = (query.get("ids") ?? "").split(",").slice(0, MAX_FIRST_WORDS);
     const chars = readNumber(query, "chars", { least: 1, most: 1_000, otherwise: 160 });
-    const words = ids.map(
-      async (id) => [id, await readFirstWords(this.#engine, this.#scope, id, chars)] as const,
-    );
-    return { json: Object.fromEntries(await Promise.all(words)) };
+    const words: [id: string, text: string][] = [];
+    // One after the other, so that a click in the meantime waits for one of them, not for all.
+    for (const id of ids) words.push([id, await readFirstWords(this.#engine, this.#scope, id, chars)]);
+    return { json: Object.fromEntries(words) };
   }
 
   async readTimeline(conversationId: number): Promise<Json<TimelineResult>> {
@@ -497,15 +505,17 @@ export class Api {
     const { conversationId, foldRevision, summaries, messages, shownTokens } = conversation;
     const version = `${foldRevision}:${summaries}:${messages}:${shownTokens}`;
     const known = this.#timelines.get(conversationId);
-    if (known?.version === version) return known.value;
+    if (known?.version === version) return known.value.finish(() => pause("short"));
     const outline = await this.#outlines.read(conversation, () => pause("short"));
     await pause("short");
     const graph = await this.#readGraph(conversation);
     await pause("long");
+    const begun = this.#timelines.get(conversationId);
+    if (begun?.version === version) return begun.value.finish(() => pause("short"));
     const format = new Intl.DateTimeFormat("sv-SE", { timeZone: this.#options.timezone });
-    const value = planTimeline(outline, graph, (at) => format.format(at));
+    const value = new SharedSteps(planTimeline(outline, graph, (at) => format.format(at)));
     this.#timelines.set(conversationId, { version, value });
-    return value;
+    return value.finish(() => pause("short"));
   }
 
   /** All summaries without their texts, reloaded when they have changed. Concurrent callers share the result. */

@@ -2,7 +2,7 @@
  * Priorities: requests that a user waits for go first. Background work is done in pieces and yields before each of them: a short piece until no
  * request is pending, a long one until none has been for a while, because a click often makes several requests in a row.
  */
-import { setTimeout } from "node:timers/promises";
+import { setImmediate, setTimeout } from "node:timers/promises";
 
 const QUIET_MS = 200;
 const LOOK_MS = 5;
@@ -31,6 +31,8 @@ export class RequestPriority {
 
   /** Resolves when there is time for a piece of work. */
   async stepAside(piece: Piece): Promise<void> {
+    // Requests that have arrived meanwhile are noticed first.
+    await setImmediate();
     // This timer must not keep the process alive.
     while (!this.#hasTimeFor(piece)) await setTimeout(LOOK_MS, undefined, { ref: false });
   }

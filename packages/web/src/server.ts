@@ -18,6 +18,7 @@ import { loadPage } from "./page.ts";
 import type { PageFiles } from "./page.ts";
 
 /** The hint for a port that is in use. */
+const ICON_TYPE = "image/svg+xml";
 const PORT_HINT = "choose another with --port, or leave it out";
 
 export interface InspectorOptions extends ApiOptions {
@@ -115,7 +116,11 @@ class Desk {
     if (!isReading) return this.#change(request, response, visit);
     if (url.pathname === "/api/events") return live.add(response);
     this.#api.noteVisit();
-    if (file !== undefined) return send(response, 200, file.type, file.content);
+    if (file !== undefined) {
+      // Browsers load the icon again whenever the address changes, which every click does.
+      if (file.type === ICON_TYPE) response.setHeader("cache-control", "max-age=3600");
+      return send(response, 200, file.type, file.content);
+    }
     await this.#answer(url, response);
   }
 

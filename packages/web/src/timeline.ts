@@ -16,16 +16,25 @@ const MAX_STEPS = 300;
 /** The required message columns. Numbers only: there may be a hundred thousand, or ten times that. */
 type Rows = Pick<Outline, "seqs" | "positions" | "tokens" | "createdAts">;
 
-export function planTimeline(rows: Rows, graph: SummaryGraph, dayOf: (at: number) => string): Timeline {
+/** In steps of some milliseconds, so that a server can answer requests in between. */
+export function* planTimeline(
+  rows: Rows,
+  graph: SummaryGraph,
+  dayOf: (at: number) => string,
+): Generator<void, Timeline> {
   const arrived = orderByArrival(rows);
   const cover = graph.nodes.filter(({ state }) => state === "cover");
+  yield;
   const since = datePublishing(graph, cover, arrived);
+  yield;
   const stays = assignRows(arrived, cover, since);
-  return {
-    ...walk(arrived, planSteps(arrived, stays, graph, cover, since), stays.isAbsorbed),
-    isExact: cover.every(({ publishedSeq }) => publishedSeq !== null),
-    days: countDays(rows, dayOf),
-  };
+  yield;
+  const steps = planSteps(arrived, stays, graph, cover, since);
+  yield;
+  const walked = walk(arrived, steps, stays.isAbsorbed);
+  yield;
+  const isExact = cover.every(({ publishedSeq }) => publishedSeq !== null);
+  return { ...walked, isExact, days: countDays(rows, dayOf) };
 }
 
 /** Rows are ordered by position, which is the order of arrival except for late ones. */

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { MAIN, openSite } from "./archive.ts";
 import type { Site } from "./archive.ts";
-import { go, until } from "./browser.ts";
+import { go, goAndWait, until } from "./browser.ts";
 
 const chromium = findChromium();
 if (chromium === null) console.warn("skipped: no chromium here; install it or name it in LCM_CHROMIUM");
@@ -201,7 +201,7 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     await canvas.click({ position: place });
     await page.locator(".detail .content").waitFor();
     const id = await page.locator(".detail h2").innerText();
-    expect(new URL(page.url()).hash).toBe(`#${id}`);
+    await until(page, `location.hash === "#${id}"`);
     await go(page, "#/overview");
     await page.locator(".cards").waitFor();
     await go(page, `#${id}`);
@@ -219,8 +219,8 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     await page.locator(".item").first().click();
     await page.locator(".detail", { hasText: "Why:" }).waitFor();
     // Budget and item are in the address, and it opens both.
+    await until(page, String.raw`/^#.context.1\?budget=\d+&item=(?:sum|msg)_/.test(location.hash)`);
     const { hash } = new URL(page.url());
-    expect(hash).toMatch(/^#\/context\/1\?budget=\d+&item=(?:sum|msg)_/);
     await go(page, "#/overview");
     await page.locator(".cards").waitFor();
     await go(page, hash);
@@ -246,6 +246,24 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     expect(await page.locator(".hit .tag").first().innerText()).toBe("all words");
     await go(page, "#/search?q=what%20is%20step%2017%20about&mode=ask");
     await page.locator(".hit", { hasText: "Step 17:" }).first().waitFor();
+  });
+
+  test("a search in one conversation names it by its title, and its address says which it is", async () => {
+    const { page } = watched;
+    await goAndWait(page, "#/conversation/1");
+    await until(page, `document.querySelector(".heading").textContent !== "Conversation"`);
+    const title = await page.locator(".heading").innerText();
+    await go(page, "#/search?q=label");
+    const box = page.getByRole("checkbox", { name: `only in ${title}` });
+    await box.check();
+    await page.keyboard.press("Enter");
+    await until(page, `new URLSearchParams(location.hash.split("?")[1]).get("conversation") === "1"`);
+    await page.getByText(/\d hits in this conversation/).waitFor();
+    // Opened elsewhere, the address chooses the conversation.
+    await goAndWait(page, "#/conversation/2");
+    await go(page, "#/search?q=label&conversation=1");
+    await box.waitFor();
+    expect(await box.isChecked()).toBe(true);
   });
 
   test("the doctor's findings are shown when asked for, with the command that mends each", async () => {

@@ -40,10 +40,15 @@ export async function go(page: Page, hash: string): Promise<void> {
 export async function goAndWait(page: Page, hash: string): Promise<void> {
   await go(page, hash);
   const name = /^#\/([a-z]+)/.exec(hash)?.[1] ?? "overview";
-  const view = `.view[aria-label=${name.charAt(0).toUpperCase()}${name.slice(1)}]`;
+  await waitForView(page, `${name.charAt(0).toUpperCase()}${name.slice(1)}`);
+}
+
+/** Waits until a view, by the name it shows, has everything. */
+export async function waitForView(page: Page, name: string): Promise<void> {
+  const view = `.view[aria-label=${name}]`;
   await page.locator(view).waitFor();
   await page
-    .locator(`${view} ${READY[name] ?? "*"}`)
+    .locator(`${view} ${READY[name.toLowerCase()] ?? "*"}`)
     .first()
     .waitFor();
 }

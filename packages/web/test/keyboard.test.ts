@@ -4,7 +4,7 @@ import { findChromium, openPage, startChromium } from "@lossless/testkit/chromiu
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { openSite } from "./archive.ts";
-import { until } from "./browser.ts";
+import { until, waitForView } from "./browser.ts";
 
 const chromium = findChromium();
 const MAX_STEPS = 80;
@@ -51,7 +51,7 @@ async function walk(page: Page): Promise<void> {
   const openView = async (name: string): Promise<void> => {
     await tabTo(page, new RegExp(`^a ${name}$`), "Shift+Tab");
     await press("Enter");
-    await page.locator(`.view[aria-label=${name}]`).waitFor();
+    await waitForView(page, name);
   };
   // Find and open.
   await tabTo(page, /^input Find a conversation/);
@@ -77,7 +77,6 @@ async function walk(page: Page): Promise<void> {
   await page.locator(".under li").first().waitFor();
   // Context: another budget, then a row.
   await openView("Context");
-  await page.locator(".item").first().waitFor();
   await tabTo(page, /^button 8k/);
   await press("Enter");
   await page.locator(".budget", { hasText: "8,000" }).waitFor();
@@ -87,7 +86,6 @@ async function walk(page: Page): Promise<void> {
   await page.locator(".detail .content, .detail article").first().waitFor();
   // Figures by agent; health; the keys, and Escape.
   await openView("Figures");
-  await page.locator("tfoot").waitFor();
   await tabTo(page, /^a Agent$/);
   await press("Enter");
   await until(page, "location.hash === '#/figures?by=agent'");

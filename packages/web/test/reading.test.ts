@@ -34,7 +34,7 @@ describe.skipIf(chromium === null)("reading a session", () => {
     await page.getByRole("searchbox", { name: "Find a conversation" }).fill("zebra");
     await page.keyboard.press("Enter");
     await page.locator(".hit a.title").first().click();
-    // Rows are made anew when the sizes of turns come; the mark stays in view.
+    // The sizes of turns come later; the mark stays in view.
     await page.locator(".turn").first().waitFor();
     const mark = page.locator(".target mark", { hasText: "zebra" }).first();
     const isInView = async (): Promise<boolean> => {
@@ -68,10 +68,14 @@ describe.skipIf(chromium === null)("reading a session", () => {
     await page.locator(".target mark", { hasText: "zebra" }).first().waitFor();
   });
 
-  test("a hit with another form of the word is opened, too", async () => {
+  test("a hit with another form of the word is opened, and the form is marked", async () => {
     const { page } = watched;
     await go(page, "#/conversation/1?q=exits");
     await page.locator("article.target details[open]", { hasText: "exit code 1" }).waitFor();
+    await page
+      .locator("article.target mark", { hasText: /^exit$/ })
+      .first()
+      .waitFor();
     await go(page, "#/conversation/1");
     await until(page, "document.querySelector('article.target') === null");
   });
@@ -79,8 +83,6 @@ describe.skipIf(chromium === null)("reading a session", () => {
   test("Markdown becomes elements; HTML stays text, and links lead only outside", async () => {
     const { page } = watched;
     await go(page, "#/conversation/1");
-    // The sizes of turns come last; rows are made anew then.
-    await page.locator(".turn").first().waitFor();
     const answer = page.locator("article", { hasText: "Plan" }).first();
     await answer.locator("ol li code", { hasText: "basket.ts" }).waitFor();
     expect(await answer.locator("td").allInnerTexts()).toEqual(["1", "2"]);
@@ -93,6 +95,21 @@ describe.skipIf(chromium === null)("reading a session", () => {
     expect(await answer.locator(".code-keyword").allInnerTexts()).toEqual(["const"]);
   });
 
+  test("rows that show nothing new are not built again", async () => {
+    const { page } = watched;
+    await go(page, "#/overview");
+    await page.locator(".cards").waitFor();
+    const built = Promise.withResolvers<void>();
+    await page.route("**/turn-sums?*", async (route) => (await built.promise, route.continue()));
+    await go(page, "#/conversation/1");
+    const answer = page.locator("article", { hasText: "Plan" }).first();
+    await answer.evaluate((element) => element.setAttribute("data-first", ""));
+    built.resolve();
+    await page.locator(".turn").first().waitFor();
+    await page.unroute("**/turn-sums?*");
+    expect(await answer.getAttribute("data-first")).toBe("");
+  });
+
   test("a call and its result are one card, an edit shows its lines, and housekeeping has a switch", async () => {
     const { page } = watched;
     const edit = page.locator("details.call[open]", { hasText: "src/basket.ts" });
@@ -101,7 +118,7 @@ describe.skipIf(chromium === null)("reading a session", () => {
     await edit.locator(".outcome", { hasText: /^\+\d+ −\d+$/ }).waitFor();
     await page.locator("details.call.failed .outcome", { hasText: "error: exit code 1" }).waitFor();
     expect(await page.locator("article.role-tool").count()).toBe(0);
-    await page.locator(".turn", { hasText: /7 messages · .* tokens · 5 min/ }).waitFor();
+    await page.locator(".turn", { hasText: /6 messages · .* tokens · 5 min/ }).waitFor();
     const housekeeping = page.locator("article.hidden-message");
     expect(await housekeeping.count()).toBe(0);
     await page.getByLabel("housekeeping").check();
@@ -179,6 +196,20 @@ describe.skipIf(chromium === null)("reading a session", () => {
       expect(troubles).toEqual([]);
       await context.close();
     }
+  });
+
+  test("a conversation that does not exist is reported once", async () => {
+    const { page, troubles } = watched;
+    const before = troubles.length;
+    for (const view of ["Conversation", "Graph", "Context", "Timeline"]) {
+      await go(page, `#/${view.toLowerCase()}/999`);
+      await page.locator(`.view[aria-label=${view}] [role=alert]`).first().waitFor();
+      await page.locator("[aria-busy]").waitFor({ state: "detached" });
+      const alerts = await page.locator("[role=alert]").allInnerTexts();
+      expect(alerts, view).toEqual(["cannot find conversation 999"]);
+    }
+    // The browser itself prints every status 404.
+    expect(troubles.splice(before).filter((trouble) => !trouble.includes("404"))).toEqual([]);
   });
 
   test("nothing was printed as an error", () => {

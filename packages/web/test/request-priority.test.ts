@@ -1,7 +1,10 @@
 /** What somebody waits for goes first; what nobody waits for is done in between, and by whoever comes first. */
+import { setImmediate } from "node:timers/promises";
 import type { ConversationRow, Engine, Outline, OutlineRequest } from "@lossless/core";
 import { describe, expect, test } from "vitest";
 import { findFrom, joinOutlines, Outlines, rowAt } from "@lossless/core/doors";
+import { Api } from "../src/api.ts";
+import { SharedSteps } from "../src/shared-steps.ts";
 import { RequestPriority } from "../src/request-priority.ts";
 
 describe("work that nobody waits for", () => {
@@ -37,6 +40,59 @@ describe("work that nobody waits for", () => {
     await expect(way.serve(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
     await way.stepAside("short");
   });
+});
+
+test("first words of many summaries keep a click waiting for one of them, not for all", async () => {
+  const pending: { readonly summaryId: string; readonly answer: () => void }[] = [];
+  const engine = {
+    readSummary: ({ summaryId }: { readonly summaryId: string }) =>
+      new Promise((resolve) => {
+        pending.push({ summaryId, answer: () => resolve({ summaryId, content: `about ${summaryId}` }) });
+      }),
+  } as unknown as Engine;
+  const api = new Api({
+    engine,
+    scope: {},
+    timezone: "UTC",
+    version: "0",
+    examine: () => Promise.reject(new Error("unused")),
+  });
+  const [first, second, clicked] = ["a", "b", "c"].map((digit) => `sum_${digit.repeat(16)}`);
+  const ask = (path: string) => api.answer(new URL(path, "http://inspector.invalid"));
+  const words = ask(`/api/first-words?ids=${first},${second}`);
+  const click = ask(`/api/summaries/${clicked}`);
+  const order: string[] = [];
+  while (order.length < 3) {
+    const next = pending.shift();
+    if (next !== undefined) order.push(next.summaryId);
+    next?.answer();
+    await setImmediate();
+  }
+  expect(order).toEqual([first, clicked, second]);
+  expect(await words).toEqual({
+    json: { [first ?? ""]: `about ${first}`, [second ?? ""]: `about ${second}` },
+  });
+  expect(await click).toMatchObject({ json: { summaryId: clicked } });
+});
+
+test("a computation in steps is finished by the caller that somebody waits for, and done once", async () => {
+  const done: number[] = [];
+  function* count(): Generator<void, string> {
+    for (const step of [1, 2, 3]) {
+      done.push(step);
+      yield;
+    }
+    return "counted";
+  }
+  const steps = new SharedSteps(count());
+  const hasTime = Promise.withResolvers<void>();
+  let pauses = 0;
+  // Stops before the second step.
+  const patient = steps.finish(() => (pauses++ === 1 ? hasTime.promise : Promise.resolve()));
+  expect(await steps.finish(() => Promise.resolve())).toBe("counted");
+  hasTime.resolve();
+  expect(await patient).toBe("counted");
+  expect(done).toEqual([1, 2, 3]);
 });
 
 const COUNT = 12_000;

@@ -4,11 +4,15 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Outlines } from "@lossless/core/doors";
+import { SharedSteps } from "../src/shared-steps.ts";
 import { addUpGrowth, planTimeline } from "../src/timeline.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 
 const SESSION = { key: "agent:main:main", id: "s1", owner: "main" };
 const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+const finish = <T>(steps: Iterator<void, T>): Promise<T> =>
+  new SharedSteps(steps).finish(() => Promise.resolve());
 
 async function openArchive() {
   const folder = makeTemporaryFolder();
@@ -38,7 +42,7 @@ async function openArchive() {
     const conversation = await engine.readConversation({ conversationId: 1 });
     if (conversation === null) throw new Error("nothing was stored");
     const rows = await new Outlines(engine, {}).read(conversation);
-    return planTimeline(rows, await engine.readGraph({ conversationId: 1 }), day);
+    return finish(planTimeline(rows, await engine.readGraph({ conversationId: 1 }), day));
   };
   return { engine, say, plan, readShown };
 }
@@ -81,7 +85,7 @@ describe("a conversation that is folded while it grows", () => {
   });
 });
 
-test("of many messages there are as many points as a screen can show, and the last is exact", () => {
+test("of many messages there are as many points as a screen can show, and the last is exact", async () => {
   const column = (make: (index: number) => number): Float64Array =>
     Float64Array.from({ length: 20_000 }, (_, index) => make(index));
   const rows = {
@@ -90,7 +94,7 @@ test("of many messages there are as many points as a screen can show, and the la
     tokens: column(() => 10),
     createdAts: column((index) => Date.UTC(2026, 0, 1) + index * 60_000),
   };
-  const { points, days, compactions } = planTimeline(rows, { nodes: [], edges: [] }, day);
+  const { points, days, compactions } = await finish(planTimeline(rows, { nodes: [], edges: [] }, day));
   expect(points.length).toBeLessThan(1_000);
   expect(points.at(-1)).toMatchObject({ index: 19_999, rawTokens: 200_000, contextTokens: 200_000 });
   expect(compactions).toEqual([]);

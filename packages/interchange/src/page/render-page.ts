@@ -77,15 +77,14 @@ ${renderBar(hasHousekeeping)}
   }
 
   turn(turn: PageTurn): string {
-    const { messages, tokens, startAt, tookMs } = turn;
-    const size = messages.filter((message) => !message.isHousekeeping).length;
+    const { messages, said, tokens, startAt, tookMs } = turn;
     const head = [
       ...(startAt === null ? [] : [formatTime(startAt, this.#timezone)]),
-      countOf(size, "message"),
+      countOf(said, "message"),
       countOf(tokens, "token"),
       ...(tookMs >= 1000 ? [formatSeconds(tookMs)] : []),
     ];
-    const kind = size === 0 ? "turn housekeeping" : "turn";
+    const kind = said === 0 ? "turn housekeeping" : "turn";
     return `<section class="${kind}">
 <p class="turn-head">${head.join(" · ")}</p>
 ${messages.map((message, index) => this.#message(message, goesOn(messages[index - 1], message))).join("\n")}

@@ -28,6 +28,8 @@ export interface PageMessage {
 
 export interface PageTurn {
   readonly messages: readonly PageMessage[];
+  /** How many messages were said, also those that are shown with others. */
+  readonly said: number;
   readonly tokens: number;
   readonly startAt: number | null;
   readonly tookMs: number;
@@ -76,6 +78,7 @@ export function makeTurn(messages: readonly PageMessage[]): PageTurn {
   const startAt = spoken[0]?.at ?? null;
   return {
     messages: paired,
+    said: messages.filter((message) => !message.isHousekeeping).length,
     tokens: messages.reduce(
       (sum, { tokens, isHousekeeping: isLeftOut }) => sum + (isLeftOut ? 0 : tokens),
       0,

@@ -3,7 +3,7 @@
  * same input gives the same bytes, which keeps the front of the prompt stable.
  */
 
-import { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "@lossless/core";
+import { estimateSentTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "@lossless/core";
 import type { ContextMessage, ModelIdentity } from "@lossless/core";
 import type { AgentMessage } from "../host/host.ts";
 
@@ -124,5 +124,5 @@ function estimateMessageTokens(message: AgentMessage): number {
 
 function estimateBlockTokens(block: { type?: string; text?: unknown }): number {
   if (block.type === "image") return IMAGE_TOKENS;
-  return estimateTextTokens(typeof block.text === "string" ? block.text : JSON.stringify(block));
+  return estimateSentTokens(typeof block.text === "string" ? block.text : JSON.stringify(block));
 }

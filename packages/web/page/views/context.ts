@@ -8,12 +8,29 @@ import { readContext, readFirstWords, readMessage, readSummary, readTurns } from
 import type { ContextResult, ContextTurn, ExplainedItem } from "../api.ts";
 import { debounce, fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
-import { budgetOfSlider, countOf, formatCount, formatShare, formatShort, sliderOfBudget } from "../format.ts";
+import {
+  budgetOfSlider,
+  countOf,
+  formatCount,
+  formatShare,
+  formatShort,
+  formatTime,
+  labelTimes,
+  sliderOfBudget,
+} from "../format.ts";
 import { renderMessage } from "../message.ts";
 import { drawBars } from "../plot.ts";
 import { renderSummary } from "../summary-detail.ts";
 import { TokenStrip } from "../token-strip.ts";
-import { depthClass, linkMessage, renderCard, renderFailure, renderHead, renderLoading } from "../view.ts";
+import {
+  ADDRESS_REST_MS,
+  depthClass,
+  linkMessage,
+  renderCard,
+  renderFailure,
+  renderHead,
+  renderLoading,
+} from "../view.ts";
 import type { View } from "../view.ts";
 import { VirtualList } from "../virtual-list.ts";
 
@@ -61,6 +78,8 @@ class ContextView implements View {
     h("p", { class: "faint" }, "Click a block or a row to read it."),
   );
   readonly #words = new Map<string, string>();
+  /** Ids whose first words are read next. */
+  readonly #unread: string[] = [];
   #context: ContextResult | null = null;
   #change: ContextDiff | null = null;
   #newest: ReadonlySet<string> = new Set();
@@ -134,7 +153,7 @@ class ContextView implements View {
       this.#openWanted(context.items);
       // The widest blocks have room for words, wherever the list is.
       const wide = context.items.filter(({ tokens }) => tokens * WIDE_PARTS >= context.estimatedTokens);
-      void this.#needWords(wide);
+      this.#needWords(wide);
       await this.#loadTurns(budget, asked);
     } catch (error) {
       fill(this.#cards, renderFailure(error));
@@ -142,13 +161,13 @@ class ContextView implements View {
   }
 
   /** Budget and item are in the address, without a step of their own in the history. */
-  #remember(): void {
-    if (!location.hash.startsWith(`#/context/${this.#id}`)) return;
+  readonly #remember = debounce(() => {
+    if (!this.element.isConnected || !location.hash.startsWith(`#/context/${this.#id}`)) return;
     const item = this.#context?.items[this.#selected]?.ids[0];
     const query = new URLSearchParams({ budget: String(this.#context?.budgetTokens ?? START_BUDGET) });
     if (item !== undefined) query.set("item", item);
     history.replaceState(history.state, "", `#/context/${this.#id}?${query}`);
-  }
+  }, ADDRESS_REST_MS);
 
   #openWanted(items: readonly ExplainedItem[]): void {
     const wanted = this.#wanted;
@@ -189,16 +208,22 @@ class ContextView implements View {
       count: items.length,
       estimate: ROW_PX,
       render: (index) => this.#renderItem(items[index] as ExplainedItem, index, largest),
-      onRange: (first, last) => void this.#needWords(items.slice(first, last + 1)),
+      onRange: (first, last) => this.#needWords(items.slice(first, last + 1)),
     });
     fill(this.#list, list.element);
     list.update();
   }
 
-  /** The first words of the items in view. */
-  async #needWords(items: readonly ExplainedItem[]): Promise<void> {
+  /** The first words of the items in view; what is needed at the same time is read together. */
+  #needWords(items: readonly ExplainedItem[]): void {
     const wanted = items.flatMap(({ ids }) => ids.slice(0, 1)).filter((id) => !this.#words.has(id));
+    if (wanted.length === 0) return;
     for (const id of wanted) this.#words.set(id, "");
+    if (this.#unread.length === 0) queueMicrotask(() => void this.#readWords(this.#unread.splice(0)));
+    this.#unread.push(...wanted);
+  }
+
+  async #readWords(wanted: readonly string[]): Promise<void> {
     for (let at = 0; at < wanted.length; at += WORDS_AT_ONCE) {
       try {
         const words = await readFirstWords(wanted.slice(at, at + WORDS_AT_ONCE));
@@ -209,7 +234,7 @@ class ContextView implements View {
     }
     for (const cell of this.#list.querySelectorAll<HTMLElement>("[data-words]"))
       fill(cell, ...textNodes(this.#words.get(cell.dataset["words"] ?? "") ?? ""));
-    if (wanted.length > 0) this.#showStrip();
+    this.#showStrip();
   }
 
   #renderItem(item: ExplainedItem, index: number, largest: number): HTMLElement {
@@ -366,6 +391,7 @@ function renderTurns(turns: readonly ContextTurn[]): Child[] {
   if (last === undefined) return [];
   const share = ({ sharedTokens, tokens }: ContextTurn): number => (100 * sharedTokens) / Math.max(1, tokens);
   const mean = turns.reduce((sum, turn) => sum + share(turn), 0) / turns.length;
+  const times = labelTimes(turns.map(({ at }) => at));
   return [
     h(
       "div",
@@ -388,10 +414,10 @@ function renderTurns(turns: readonly ContextTurn[]): Child[] {
     ),
     drawBars({
       label: `Share of the prompt that stayed the same from its start, for each of the last ${countOf(turns.length, "turn")}: ${turns.map((turn) => `${share(turn).toFixed(0)} %`).join(", ")}`,
-      bars: turns.map((turn) => ({
-        name: `msg_${turn.messageId}`,
+      bars: turns.map((turn, index) => ({
+        name: times[index] ?? "",
         value: share(turn),
-        says: `msg_${turn.messageId}: ${share(turn).toFixed(0)} % of ${formatShort(turn.tokens)} tokens stayed; ${turn.added} added, ${turn.removed} removed`,
+        says: `${formatTime(turn.at)}, msg_${turn.messageId}: ${share(turn).toFixed(0)} % of ${formatShort(turn.tokens)} tokens stayed; ${turn.added} added, ${turn.removed} removed`,
       })),
       top: 100,
       step: 50,

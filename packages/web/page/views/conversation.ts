@@ -51,6 +51,8 @@ class ConversationView implements View {
   readonly #housekeeping = h("input", { type: "checkbox", name: "housekeeping" });
   #pairs: Pairs<PartJson> = pairCalls([]);
   readonly #turns = new Map<number, TurnSum>();
+  /** What rows were built from: only those that would differ are built again. */
+  readonly #shapes = new WeakMap<Element, readonly unknown[]>();
   readonly #labels = h("span", {});
   readonly #resume = h("div", { hidden: true });
   readonly #resumeButton = h(
@@ -62,6 +64,8 @@ class ConversationView implements View {
   #list: VirtualList | null = null;
   #title = "Conversation";
   #mark: RegExp | null = null;
+  /** What the search matched in messages that were opened. */
+  readonly #forms = new Set<string>();
   #found: readonly number[] = [];
   #at = -1;
   #marked: number | null = null;
@@ -98,7 +102,8 @@ class ConversationView implements View {
         if (!this.#goBack() && this.#mark !== null) await this.#search(this.#input.value);
       } else await this.#goTo(target);
     } catch (error) {
-      fill(this.#box, renderFailure(error));
+      // Whatever else would be read fails for the same reason.
+      return fill(this.#box, renderFailure(error));
     }
     // After the messages, which matter most.
     void whenRead(
@@ -216,8 +221,18 @@ class ConversationView implements View {
     this.#list.update();
   }
 
+  #messageAt(index: number): MessageJson | undefined {
+    return this.#blocks.get(Math.floor(index / BLOCK))?.[index % BLOCK];
+  }
+
   #renderRow(index: number): HTMLElement {
-    const message = this.#blocks.get(Math.floor(index / BLOCK))?.[index % BLOCK];
+    const element = this.#buildRow(index);
+    this.#shapes.set(element, this.#shapeOf(index));
+    return element;
+  }
+
+  #buildRow(index: number): HTMLElement {
+    const message = this.#messageAt(index);
     if (message === undefined)
       return h(
         "div",
@@ -253,7 +268,7 @@ class ConversationView implements View {
   #goesOn({ id, row, parts, model }: MessageJson, index: number): boolean {
     if (parts.some(({ type }) => type === "text" || type === "image") || this.#turns.has(id)) return false;
     for (let at = index - 1; at >= Math.max(0, index - BLOCK); at--) {
-      const above = this.#blocks.get(Math.floor(at / BLOCK))?.[at % BLOCK];
+      const above = this.#messageAt(at);
       if (above === undefined) return false;
       if (!this.#isLeftOut(above)) return above.row?.role === row?.role && above.model === model;
     }
@@ -264,6 +279,29 @@ class ConversationView implements View {
     const result = this.#pairs.resultOf.get(call);
     if (result === undefined || result.messageId === this.#marked) return undefined;
     return { ...result.part, ofMessage: result.messageId };
+  }
+
+  /** Everything that a row shows and that may change while it is in view. */
+  #shapeOf(index: number): readonly unknown[] {
+    const message = this.#messageAt(index);
+    if (message === undefined) return [];
+    return [
+      message,
+      this.#turns.get(message.id),
+      this.#isLeftOut(message),
+      this.#goesOn(message, index),
+      ...message.parts.map((part) => this.#pairs.moved.has(part) || this.#pairs.resultOf.get(part)?.part),
+    ];
+  }
+
+  /** Rebuilds the rows of a block, and of those beside it (which may have the other halves of its calls), that would differ. */
+  #reshape(block: number): void {
+    for (let index = (block - 1) * BLOCK; index < (block + 2) * BLOCK; index++) {
+      const built = this.#list?.rowOf(index)?.firstElementChild;
+      if (!built) continue;
+      const shape = this.#shapes.get(built) ?? [];
+      if (this.#shapeOf(index).some((one, at) => one !== shape[at])) this.#list?.invalidate(index, index);
+    }
   }
 
   /** Of the loaded messages, in their order, so that each pair becomes one card. */
@@ -277,7 +315,7 @@ class ConversationView implements View {
     this.#pair();
     const show = ({ turns }: { turns: readonly TurnSum[] }): void => {
       for (const turn of turns) this.#turns.set(turn.messageId, turn);
-      if (turns.length > 0) this.#list?.invalidate(block * BLOCK, block * BLOCK + BLOCK - 1);
+      this.#reshape(block);
     };
     void whenRead(readTurnSums(this.#id, block * BLOCK, BLOCK), show, (failure) => fill(this.#path, failure));
   }
@@ -294,8 +332,7 @@ class ConversationView implements View {
     try {
       const page = await listMessages(this.#id, { at: block * BLOCK, limit: BLOCK });
       this.#take(block, page.items);
-      // The adjacent blocks may have the other halves of its calls.
-      this.#list?.invalidate((block - 1) * BLOCK, (block + 2) * BLOCK - 1);
+      this.#reshape(block);
     } catch (error) {
       this.#blocks.delete(block);
       fill(this.#path, renderFailure(error));
@@ -331,17 +368,29 @@ class ConversationView implements View {
     this.#showMark(index);
     const show = (read: MessageDetail): void => {
       this.#showPath(read);
+      const hasForms = this.#markForms(read.matched);
       const shown = items[index - first];
-      if (shown === undefined || !isBehindTheCut(shown, read.message, this.#mark)) return;
-      this.#take(
-        first / BLOCK,
-        items.map((message) => (message.id === messageId ? read.message : message)),
-      );
-      this.#list?.invalidate(index, index);
+      const isCut = shown !== undefined && isBehindTheCut(shown, read.message, this.#mark);
+      if (isCut)
+        this.#take(
+          first / BLOCK,
+          items.map((message) => (message.id === messageId ? read.message : message)),
+        );
+      if (!isCut && !hasForms) return;
+      this.#list?.invalidate(0, this.#list.count - 1);
       this.#list?.scrollTo(index, "center");
       this.#showMark(index);
     };
-    void whenRead(readMessage(messageId), show, (failure) => fill(this.#path, failure));
+    const query = this.#input.value.trim();
+    void whenRead(readMessage(messageId, query || undefined), show, (failure) => fill(this.#path, failure));
+  }
+
+  /** True if something is marked now that was not. */
+  #markForms(matched: readonly string[]): boolean {
+    const fresh = matched.filter((word) => !this.#forms.has(word) && !isMarkedWhole(word, this.#mark));
+    for (const word of fresh) this.#forms.add(word);
+    if (fresh.length > 0) this.#mark = toMark(this.#input.value.trim(), this.#forms);
+    return fresh.length > 0;
   }
 
   /** Scrolls to the searched words, even in a long message. */
@@ -386,6 +435,7 @@ class ConversationView implements View {
 
   async #search(text: string): Promise<void> {
     const query = text.trim();
+    this.#forms.clear();
     this.#mark = toMark(query);
     this.#found = [];
     this.#at = -1;
@@ -454,6 +504,9 @@ const isBehindTheCut = (shown: MessageJson, whole: MessageJson, mark: RegExp | n
 
 const countWords = ({ parts }: MessageJson, mark: RegExp): number =>
   new Set(parts.flatMap(({ text }) => text.match(mark) ?? []).map((word) => word.toLowerCase())).size;
+
+const isMarkedWhole = (word: string, mark: RegExp | null): boolean =>
+  mark !== null && word.match(mark)?.[0] === word;
 
 const NEAR_PX = 100;
 const LOOKED_AT_MARKS = 5_000;

@@ -15,7 +15,7 @@ import type { GraphLayout, LayoutNode } from "../graph-layout.ts";
 import { findAt, listLegible, paintGraph } from "../graph-painter.ts";
 import type { Scene } from "../graph-painter.ts";
 import { renderSummary } from "../summary-detail.ts";
-import { renderFailure, renderLoading, whenRead } from "../view.ts";
+import { ADDRESS_REST_MS, renderFailure, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 
 const MAX_SCALE = 200;
@@ -56,6 +56,10 @@ class GraphView implements View {
   #near = new Set<string>();
   #pin: Scene["pin"] = null;
   readonly #words = new Map<string, string>();
+  readonly #nameSelected = debounce(() => {
+    if (this.element.isConnected)
+      history.replaceState(history.state, "", `#${this.#selected ?? `/graph/${this.#id}`}`);
+  }, ADDRESS_REST_MS);
   readonly #needWords = debounce(() => void this.#readWords(), WORDS_REST_MS);
 
   constructor(conversationId: number, selected: string | null, messageId: number | null) {
@@ -299,8 +303,8 @@ class GraphView implements View {
   /** Chosen by the user: the marked message is dropped. */
   #choose(id: string | null, isBroughtIntoView: boolean): void {
     this.#pin = null;
-    history.replaceState(history.state, "", id === null ? `#/graph/${this.#id}` : `#${id}`);
     this.#select(id, isBroughtIntoView);
+    this.#nameSelected();
   }
 
   #select(id: string | null, isBroughtIntoView: boolean): void {

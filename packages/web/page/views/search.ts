@@ -29,7 +29,8 @@ const FINDERS: Readonly<Record<string, string>> = {
   regex: "regex",
 };
 
-export function openSearch(query: URLSearchParams, conversationId: number | null): View {
+/** `conversationId` and `heading`: the chosen conversation, to which the search can be limited. */
+export function openSearch(query: URLSearchParams, conversationId: number | null, heading: string): View {
   const input = h("input", {
     type: "search",
     name: "q",
@@ -57,7 +58,7 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
     ],
     query.get("scope"),
   );
-  const isHere = h("input", { type: "checkbox", name: "here", checked: query.has("here") });
+  const isHere = h("input", { type: "checkbox", name: "here", checked: query.has("conversation") });
   const results = h("div", { role: "region", "aria-live": "polite", "aria-label": "Results" });
   const form = h(
     "form",
@@ -65,7 +66,18 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
     input,
     mode,
     scope,
-    conversationId !== null && h("label", { class: "check" }, isHere, ` only conversation ${conversationId}`),
+    conversationId !== null &&
+      h(
+        "label",
+        { class: "check" },
+        isHere,
+        " only in ",
+        h(
+          "span",
+          { class: "clipped", title: heading },
+          ...textNodes(heading || `conversation ${conversationId}`),
+        ),
+      ),
     h("button", { type: "submit", class: "primary" }, "Search"),
   );
   const run = async (): Promise<void> => {
@@ -79,11 +91,12 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
           "A question as you would ask it works, and so do names from code and languages without spaces.",
         ),
       );
-    const where = isHere.checked && conversationId !== null ? { conversation: conversationId } : {};
+    const where: Readonly<Record<string, string>> =
+      isHere.checked && conversationId !== null ? { conversation: String(conversationId) } : {};
     history.replaceState(
       null,
       "",
-      `#/search?${new URLSearchParams({ q, mode: mode.value, scope: scope.value, ...(isHere.checked ? { here: "1" } : {}) })}`,
+      `#/search?${new URLSearchParams({ q, mode: mode.value, scope: scope.value, ...where })}`,
     );
     fill(results, renderLoading("the archive"));
     try {
@@ -141,8 +154,8 @@ function renderAnswer(
       "p",
       { class: "faint" },
       answer.total === 0
-        ? `No hits in ${answer.searched}; ${took}. Try fewer or other words.`
-        : `${total} in ${answer.searched}; matched: ${RULES[answer.rule]}; ${took}.`,
+        ? `No hits in ${nameSearched(answer)}; ${took}. Try fewer or other words.`
+        : `${total} in ${nameSearched(answer)}; matched: ${RULES[answer.rule]}; ${took}.`,
     ),
     ...answer.notes.map((note) => h("p", { class: "note" }, ...textNodes(note))),
     list,
@@ -217,6 +230,10 @@ function renderHit(
     h("p", { class: "prose" }, ...markRanges(hit.snippet, hit.ranges)),
   );
 }
+
+/** The form above names the conversation. */
+const nameSearched = ({ searched }: SearchReply): string =>
+  searched.replace(/^conversation \d+$/, "this conversation");
 
 /** If only words were searched, the rule says how many of them. */
 function listFinders(hit: Hit, rule: SearchReply["rule"]): string[] {
