@@ -297,9 +297,16 @@ export class App implements Desk {
   }
 }
 
+/** "graph of X" after "X" is the graph. */
+const dropSubject = (name: string, above: string): string =>
+  above !== "" && name.endsWith(` of ${above}`) ? name.slice(0, -` of ${above}`.length) : name;
+
 /** The current location. If it does not fit, it is cut at the front: the last names say most. */
 function describePath(stack: readonly Screen[], columns: number): string {
-  const names = stack.map(({ name }) => truncateToWidth(toOneLine(name), MAX_NAME_COLUMNS));
+  const whole = stack.map(({ name }) => toOneLine(name));
+  const names = whole.map((name, at) =>
+    truncateToWidth(dropSubject(name, whole[at - 1] ?? ""), MAX_NAME_COLUMNS),
+  );
   const path = names.join(" › ");
   if (displayWidth(path) <= columns) return path;
   let short = names.at(-1) ?? "";

@@ -3,7 +3,7 @@
  * does not depend on the terminal; `app.ts` stacks screens, `terminal-ui.ts` draws them on a real one.
  */
 import type { HeadedConversation, Engine, Scope, Settings } from "@lossless/core";
-import type { DoctorResult } from "@lossless/core/repair";
+import type { DoctorResult, Finding, MendResult } from "@lossless/core/repair";
 import type { Entry } from "./entries.ts";
 import type { GraphBook } from "./graph-book.ts";
 import type { Key, KeyHelp } from "./keys.ts";
@@ -52,6 +52,8 @@ export interface TuiArchive {
   change<T>(work: (engine: Engine) => Promise<T>): Promise<T>;
   /** Runs the doctor's checks in the background. */
   examine(onProgress: (done: number, total: number) => void): Promise<DoctorResult>;
+  /** Fixes those of the findings that are safe to fix, after a backup. */
+  mend(findings: readonly Finding[]): Promise<MendResult>;
 }
 
 export interface Question {

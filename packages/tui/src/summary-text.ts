@@ -1,4 +1,4 @@
-/** A summary as text for a pane: its sources, then its text. */
+/** A summary as text for a pane: its text, then the ids of its sources. */
 import { formatMessageId } from "@lossless/core";
 import type { SummaryNode } from "@lossless/core";
 import { toMarkdownLines } from "./markdown.ts";
@@ -17,9 +17,9 @@ export function renderSummaryText(summary: SummaryNode, paint: Paint): TextLine[
     nameAll("large files", fileIds),
   ].filter((line) => line !== null);
   return [
-    ...facts.map((text) => ({ text, style: paint.faint })),
-    { text: "" },
     ...toMarkdownLines(content, paint),
+    { text: "" },
+    ...facts.map((text) => ({ text, style: paint.faint })),
   ];
 }
 

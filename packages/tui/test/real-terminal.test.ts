@@ -106,7 +106,7 @@ describe("in a real terminal", () => {
     press("PageUp");
     await see(/▸ 2026-03-05 1\d:00/);
     press("s");
-    await see("graph of step 0");
+    await see(/› step 0.* › graph /);
     press("Right", "Down");
     await see(/▸ [├└]─ /);
     press("c");

@@ -3,6 +3,7 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
 import type { Arrival, Complete, Engine, Settings } from "@lossless/core";
 import { examine } from "@lossless/core/repair";
+import { mend } from "lossless-claw/repair";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { vi } from "vitest";
@@ -94,6 +95,17 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
       },
       examine: (onProgress) =>
         examine({ engine, settings, databasePath, filesDir: settings.largeFilesDir, onProgress }),
+      mend: async (findings) => {
+        const own = await openEngine({ database, settings, thread: false });
+        try {
+          return await mend(
+            { engine: own, settings, databasePath, filesDir: settings.largeFilesDir },
+            findings,
+          );
+        } finally {
+          await own.close();
+        }
+      },
     },
     paint: createPaint(options.isColoured ?? false),
     size: () => ui.size,

@@ -1,9 +1,9 @@
 /** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens a hit at its place. */
-import { countOf, formatTime, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
+import { countOf, formatCount, formatTime, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { wordNote } from "@lossless/core";
 import type { HeadedConversation, GrepHit, GrepResult, GrepScope } from "@lossless/core";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
-import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
+import { isOpen, readMove, type Key, type KeyHelp, type Move } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, placeList, type ListCursor } from "../list-cursor.ts";
 import type { ListArea } from "../mouse.ts";
 import { renderRow, renderSpans, span, storedSpan, type Paint, type Span } from "../paint.ts";
@@ -22,9 +22,12 @@ const KEYS: readonly KeyHelp[] = [
 ];
 const SCOPES: readonly GrepScope[] = ["both", "messages", "summaries", "files"];
 const PAGE = 50;
+/** While everything up to the last hit is loaded: fewer searches. */
+const LARGE_PAGE = 200;
 /** The maximum number of hits; nobody scrolls further, and other words find better. */
 const MAX_HITS = 2_000;
 const HEAD_ROWS = 2;
+const TO_END: Move = { kind: "last" };
 
 export class SearchScreen implements Screen {
   readonly name = "search";
@@ -38,9 +41,12 @@ export class SearchScreen implements Screen {
   #scope: GrepScope = "both";
   #answer: GrepResult | null = null;
   #hits: GrepHit[] = [];
+  readonly #headings = new Map<number, string>();
   #cursor: ListCursor = LIST_START;
   #running: AbortController | null = null;
   #isOpened = false;
+  /** `G` goes to the last hit, which may have to be loaded first. */
+  #isGoingToEnd = false;
 
   constructor(desk: Desk, conversation: HeadedConversation | null) {
     this.#desk = desk;
@@ -94,12 +100,18 @@ export class SearchScreen implements Screen {
     this.#hits = [];
     this.#answer = null;
     this.#cursor = LIST_START;
+    this.#isGoingToEnd = false;
     this.#readPage();
   }
 
+  /** Whether hits are left that can be listed. */
+  get #hasMore(): boolean {
+    return this.#answer?.next !== null && this.#hits.length < MAX_HITS && this.#words !== "";
+  }
+
   #readPage(): void {
-    const after = this.#answer?.next;
-    if (after === null || this.#hits.length >= MAX_HITS || this.#words === "") return;
+    if (!this.#hasMore) return;
+    const after = this.#answer?.next ?? undefined;
     const running = new AbortController();
     this.#running = running;
     const { engine, scope } = this.#desk.archive;
@@ -113,7 +125,8 @@ export class SearchScreen implements Screen {
       pattern: this.#words,
       mode: this.#isRegex ? ("regex" as const) : ("full_text" as const),
       scope: this.#scope,
-      limit: PAGE,
+      withHeadings: true,
+      limit: this.#isGoingToEnd ? LARGE_PAGE : PAGE,
       after,
     };
     this.#desk.run(async () => {
@@ -122,18 +135,27 @@ export class SearchScreen implements Screen {
         if (running.signal.aborted) return;
         this.#answer = answer;
         this.#hits.push(...answer.hits);
-        await this.#text.read(this.#choosable());
+        for (const { conversationId, heading } of answer.conversations)
+          this.#headings.set(conversationId, heading ?? "");
+        if (this.#isGoingToEnd)
+          this.#cursor = moveInList(this.#cursor, TO_END, this.#hits.length, this.#rows);
+        this.#isGoingToEnd &&= this.#hasMore;
+        if (!this.#isGoingToEnd) await this.#text.read(this.#choosable());
       } catch (error) {
+        this.#isGoingToEnd = false;
         if (!running.signal.aborted) throw error;
       } finally {
         if (this.#running === running) this.#running = null;
       }
+      if (this.#isGoingToEnd) this.#readPage();
     });
   }
 
   async handle(key: Key): Promise<boolean> {
     const move = readMove(key.name, this.#rows);
+    if (this.#isGoingToEnd && key.name === "escape") return this.#stop();
     if (move !== null) {
+      this.#isGoingToEnd = move.kind === "last" && this.#hasMore;
       this.#cursor = moveInList(this.#cursor, move, this.#hits.length, this.#rows);
       const isNearEnd = this.#cursor.selected >= this.#hits.length - this.#rows;
       if (isNearEnd && this.#running === null && this.#answer !== null) this.#readPage();
@@ -147,6 +169,13 @@ export class SearchScreen implements Screen {
     else if (key.name === "a" && this.conversation !== undefined) this.#isHere = !this.#isHere;
     else return isOpen(key.name) && this.#open();
     if (key.name !== "/") this.#start();
+    return true;
+  }
+
+  #stop(): true {
+    this.#running?.abort();
+    this.#running = null;
+    this.#isGoingToEnd = false;
     return true;
   }
 
@@ -202,7 +231,7 @@ export class SearchScreen implements Screen {
       panes,
       {
         list: [...this.#renderHead(columns, paint), ...lines],
-        title: hit === undefined ? "" : describeHit(hit, this.#desk.timezone),
+        title: hit === undefined ? "" : this.#describeHit(hit),
         detail: this.#text.render(
           this.#choosable(),
           panes.detail,
@@ -235,12 +264,10 @@ export class SearchScreen implements Screen {
   }
 
   #renderHead(columns: number, paint: Paint): string[] {
-    const where = this.#isHere
-      ? `conversation ${this.conversation?.conversationId ?? ""}`
-      : "all conversations";
+    const where = this.#isHere ? `“${this.conversation?.heading ?? ""}”` : "all conversations";
     const what = this.#scope === "both" ? "messages and summaries" : this.#scope;
     const rule = this.#isRegex ? "regular expression" : "words";
-    const first = `  “${toOneLine(this.#words)}”  ${rule} in ${what} of ${where}`;
+    const first = `  “${toOneLine(this.#words)}”  ${rule} in ${what} of ${toOneLine(where)}`;
     return [
       renderSpans([span(first)], columns),
       renderSpans([span(`  ${this.#describeAnswer()}`, paint.faint)], columns),
@@ -252,13 +279,23 @@ export class SearchScreen implements Screen {
     const { total, isTotalExact, rule, notes } = this.#answer;
     const count = `${isTotalExact ? "" : "at least "}${countOf(total, "hit")}`;
     const loose = rule === "relaxed" && total > 0 ? ", not all of them hold every word" : "";
+    const listed = this.#describeListed();
     const said = notes.length === 0 ? "" : `; ${notes.map((note) => wordNote(note, SHELL_WORDS)).join(" ")}`;
-    return toOneLine(`${count}${loose}${said}`);
+    return toOneLine(`${count}${listed}${loose}${said}`);
+  }
+
+  #describeHit(hit: GrepHit): string {
+    const heading = this.#headings.get(hit.conversationId) || `conversation ${hit.conversationId}`;
+    return [hit.id, formatTime(timeOf(hit), this.#desk.timezone), toOneLine(heading)].join(" · ");
+  }
+
+  #describeListed(): string {
+    const listed = formatCount(this.#hits.length);
+    if (this.#isGoingToEnd) return `, ${listed} loaded … Esc stops`;
+    if (this.#answer?.next === null) return "";
+    return this.#hasMore ? `, ${listed} loaded` : `, the first ${listed} are listed: search for more words`;
   }
 }
-
-const describeHit = (hit: GrepHit, timezone: string): string =>
-  [hit.id, formatTime(timeOf(hit), timezone), `conversation ${hit.conversationId}`].join(" · ");
 
 const timeOf = (hit: GrepHit): number => (hit.type === "summary" ? hit.latestAt : hit.createdAt);
 
