@@ -232,6 +232,21 @@ test("verification that fails names the message and ends with status 6", async (
   expect((data["problems"] as { id: string }[]).map(({ id }) => id)).toContain("msg_5");
 });
 
+test("a damaged database is not sent to the command that just failed on it", async () => {
+  const damaged = at("damaged.db");
+  const bytes = readFileSync(database);
+  bytes.fill(0x5a, 8_192, 40_960);
+  writeFileSync(damaged, bytes);
+  for (const command of ["verify", "doctor", "status"]) {
+    const { status, stderr } = await run([command, "--db", damaged]);
+    expect([status, stderr], command).toEqual([
+      5,
+      expect.stringContaining("Restore a backup (lcm backup list)"),
+    ]);
+    expect(stderr).not.toContain(`lcm ${command}`);
+  }
+});
+
 test("Ctrl-C during an import ends with status 130 and one line, and the next import finishes it", async () => {
   const sources = at("many");
   mkdirSync(sources);

@@ -38,6 +38,13 @@ test("the page holds no secret, not even half of one, and no path of the machine
   expect(page).toContain("default-src 'none'");
 });
 
+test("the turns of the page have as many messages as the export reports", async () => {
+  const report = await text(...PAGE, at("turns.html"), "--apply");
+  const heads = readFileSync(at("turns.html"), "utf8").matchAll(/class="turn-head">[^<]*?(\d+) messages? /g);
+  const said = [...heads].reduce((sum, [, count]) => sum + Number(count), 0);
+  expect(report).toContain(`1 conversation, ${said} messages`);
+});
+
 test("nor is there one in the line below the title", async () => {
   const odd = commandsFor(createRunner(home.path), at("odd.db"));
   writeFileSync(at("odd.jsonl"), makeTalk().replaceAll('"model-x"', `"${KEY}"`));

@@ -24,7 +24,7 @@ Examples:
 `);
 });
 
-test("an explanation that does not fit goes on below itself", () => {
+test("an explanation that does not fit continues in its own column on the next line", () => {
   expect(wrapHelp("  lcm web --open  open the page in your browser at once", 40)).toBe(
     "  lcm web --open  open the page in your\n                  browser at once",
   );

@@ -1,5 +1,5 @@
 /** `lcm export` and `lcm import` of what it wrote. */
-import { existsSync, linkSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope } from "./support.ts";
@@ -39,6 +39,38 @@ test("an archive moves to another database and back, byte for byte", async () =>
   const refused = await run(["export", "--out", at("b.lcmx"), "--db", at("b.db")]);
   expect(refused.status).toBe(2);
   expect(refused.stderr).toContain("it exists");
+});
+
+test("an export to - is written to standard output, and its report elsewhere", async () => {
+  const { at } = prepare();
+  await run(["import", at("chat.jsonl"), "--db", at("a.db")]);
+  for (const format of [["archive"], ["markdown"], ["openai"], ["html", "--apply"]]) {
+    const one = ["export", "--db", at("a.db"), "--format", ...format, "--out"];
+    await run([...one, at(`a.${format[0]}`)]);
+    const piped = await run([...one, "-"]);
+    expect(piped.stdout.toString(), format[0]).toBe(readFileSync(at(`a.${format[0]}`), "utf8"));
+    expect(piped.stderr).toContain("ok  standard output: 1 conversation, 2 messages");
+  }
+  const support = await run(["support", "--db", at("a.db"), "--out", "-"]);
+  expect(JSON.parse(support.stdout.toString())).toMatchObject({ kind: "lcm-support" });
+  for (const refused of [["export", "--format", "remnic"], ["export", "--json"], ["backup"]]) {
+    const { status, stdout } = await run([...refused, "--out", "-", "--db", at("a.db")]);
+    expect([status, stdout.toString()], refused.join(" ")).toEqual([2, ""]);
+  }
+  expect(existsSync(join(home.path, "-"))).toBe(false);
+});
+
+test("an export to a program that stops reading leaves no copy behind", async () => {
+  const { at } = prepare();
+  writeFileSync(at("long.jsonl"), `{"role":"user","content":"${"a long story ".repeat(100_000)}"}\n`);
+  await run(["import", at("long.jsonl"), "--db", at("a.db")]);
+  mkdirSync(at("tmp"));
+  const piped = await run(["export", "--db", at("a.db"), "--format", "markdown", "--out", "-"], {
+    env: { TMPDIR: at("tmp") },
+    onStart: ({ stdout }) => stdout?.once("data", () => stdout.destroy()),
+  });
+  expect(piped.status).toBe(0);
+  expect(readdirSync(at("tmp")).filter((name) => name.startsWith("lcm-"))).toEqual([]);
 });
 
 test("an export never replaces the archive it reads, finds every conversation it is asked for, and takes no option in vain", async () => {

@@ -30,23 +30,26 @@ export function defineMcp(program: Command): void {
       parsePort,
     )
     .action(toAction(runMcp));
-  command.addHelpText(
-    "after",
-    `
-Agents start this command themselves and talk to it on stdin and stdout. It gives them tools to search, open and ask
-(lcm_grep, lcm_describe, lcm_expand, lcm_expand_query, lcm_recent, lcm_status), resources (lcm://conversation/3,
-lcm://summary/…, lcm://message/…, lcm://file/…) and two prompts. It changes nothing. Only lcm_expand_query asks a
-model, when the settings name one; otherwise it answers with passages. With --owner it reads only what belongs to that
-owner. Register it under the name lossless, since hosts put the name before those of the tools.
-
-With --http it answers on /mcp, to this machine only and only with the token, which it prints. ${TOKEN_VARIABLE} sets
-the token (at least ${MIN_TOKEN_CHARS} characters); otherwise each start makes a new one.`,
-  );
   addExamples(command, [
     ["claude mcp add lossless -- lcm mcp", "give it to Claude Code"],
     ["codex mcp add lossless -- lcm mcp", "give it to Codex"],
     ["lcm mcp --http 8124", "answer on an address of this machine"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Agents start this command themselves and talk to it on stdin and stdout. It changes nothing. Register it under the name
+lossless (lcm setup does): hosts put that name before those of the tools.
+
+  tools      lcm_grep, lcm_describe, lcm_expand, lcm_expand_query, lcm_recent, lcm_status
+  resources  lcm://conversation/3, lcm://summary/…, lcm://message/…, lcm://file/…
+
+Only lcm_expand_query calls a model, when one is set; otherwise it answers with passages. With --owner it reads only what
+belongs to that owner.
+
+With --http it answers on /mcp, to this machine only and only with the token that it prints. LCM_MCP_TOKEN sets the token
+(at least 16 characters); otherwise each start makes a new one.`,
+  );
 }
 
 async function runMcp(invocation: Invocation, { http }: Options): Promise<void> {

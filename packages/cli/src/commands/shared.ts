@@ -74,12 +74,12 @@ export function addGroupExamples(program: Command): void {
   }
 }
 
-/** Examples at the end of a command's help, each with what it does. */
+/** Examples of a command, each with what it does: in its help before the longer text, because most readers look for them. */
 export function addExamples(command: Command, examples: Examples): void {
   examplesOf.set(command, examples);
   const width = Math.max(...examples.map(([line]) => line.length));
   const lines = examples.map(([line, says]) => `  ${line.padEnd(width)}  ${says}`);
-  command.addHelpText("after", `\nExamples:\n${lines.join("\n")}\n`);
+  command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
 }
 
 /** The command line that starts this program, wherever it is installed, for other programs. */

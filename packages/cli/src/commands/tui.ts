@@ -5,7 +5,7 @@ import { toAction } from "../invocation.ts";
 import type { Invocation } from "../invocation.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
 import type { ModelOptions } from "../choose-model.ts";
-import { findModelProblem } from "./repair/doctor.ts";
+import { buildOptions, findModelProblem } from "./repair/doctor.ts";
 import { addConversationOptions, addExamples, chooseConversation } from "./shared.ts";
 import type { ConversationChoice } from "./shared.ts";
 
@@ -21,6 +21,12 @@ export function defineTui(program: Command): void {
     .option("--sessions <folder>", "list the transcripts in this folder, to import them")
     .option("--no-mouse", "leave the mouse to the terminal, to select text without Shift")
     .action(toAction(runCommand));
+  addExamples(command, [
+    ["lcm tui", "all conversations"],
+    ["lcm tui --session agent:main:main", "one of them at once"],
+    ["lcm tui --sessions ~/.claude/projects", "the transcripts of a folder, to import them"],
+    ["lcm tui --no-model --db other.db", "rewriting asks no model"],
+  ]);
   command.addHelpText(
     "after",
     `
@@ -29,12 +35,6 @@ shows the keys. It follows along while agents write. Reading changes nothing; di
 show first what they would do, and what a model would cost. i lists the transcripts of Claude Code, Codex, OpenClaw and
 others on this machine, and imports them. lcm-tui is the same command.`,
   );
-  addExamples(command, [
-    ["lcm tui", "all conversations"],
-    ["lcm tui --session agent:main:main", "one of them at once"],
-    ["lcm tui --sessions ~/.claude/projects", "the transcripts of a folder, to import them"],
-    ["lcm tui --no-model --db other.db", "rewriting asks no model"],
-  ]);
 }
 
 async function runCommand(invocation: Invocation, options: TuiOptions): Promise<void> {
@@ -43,7 +43,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
   const { requireTerminal, runTui } = await import("@lossless/tui");
   requireTerminal();
   const model = await chooseModel(invocation, options);
-  const { settings, locations, replaced: replacedSettings } = await invocation.settings();
+  const { settings, locations } = await invocation.settings();
   const sessionFolders = named === null ? await findSessionFolders(homedir(), locations.stateDir) : [named];
   // Anything printed would be drawn into the screens.
   const quiet = { thread: true, onNote: () => undefined } as const;
@@ -63,10 +63,17 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
               "read",
               async (own) => {
                 const { examine } = await import("@lossless/core/repair");
-                const { databasePath, largeFilesDir: filesDir } = settings;
-                const modelProblem = await findModelProblem(invocation);
-                const problems = { modelProblem, replacedSettings };
-                return examine({ engine: own, settings, databasePath, filesDir, ...problems, onProgress });
+                const problem = await findModelProblem(invocation);
+                return examine(await buildOptions(invocation, own, problem, onProgress));
+              },
+              quiet,
+            ),
+          mend: (findings) =>
+            invocation.withArchive(
+              "change",
+              async (own) => {
+                const { mend } = await import("lossless-claw/repair");
+                return mend(await buildOptions(invocation, own, null, () => undefined), findings);
               },
               quiet,
             ),

@@ -34,21 +34,22 @@ export function defineWeb(program: Command): void {
         "allow names and tags, and repair, backup, rewrite, dissolve and forget after a preview",
       ),
   ).action(toAction(runWeb));
-  command.addHelpText(
-    "after",
-    `
-Prints an address and serves it until Ctrl-C: conversations, the graph of summaries, the context for any budget with
-its reasons, growth and cost as plots, search, health. Only this machine can reach it, and only with the token in the
-address. It only reads, asks no model and no other server, and follows along while agents write. With --write the page
-can name, tag, pin and hide conversations, and do what lcm doctor --fix, backup, repair, rewrite, dissolve and forget
-do; those show first what would change, and do it when that is confirmed. Only repair and rewrite ask a model, when one is named.`,
-  );
   addExamples(command, [
     ["lcm web", "open the printed address in a browser"],
     ["lcm web --open", "open it at once"],
     ["lcm web --port 8123 --db other.db", "another archive, on a port of your choice"],
     ["lcm web --write", "repair and change things from the page"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Prints an address and serves it until Ctrl-C. Only this machine can reach it, and only with the token in the address. The
+page shows conversations, the graph of summaries, the context for any budget, plots of growth and cost, search and health,
+and follows along while agents write. It only reads, and contacts no model and no other server.
+
+With --write it can also name, tag, pin and hide conversations, and do what lcm doctor --fix, backup, repair, rewrite,
+dissolve and forget do, each after a preview that you confirm. Only repair and rewrite call a model, when one is set.`,
+  );
 }
 
 async function runWeb(invocation: Invocation, options: Options): Promise<void> {

@@ -14,6 +14,10 @@ export function defineAdopt(program: Command): void {
     .command("adopt")
     .description("Migrate the database of an older lossless-claw in place")
     .action(toAction(runAdopt));
+  addExamples(command, [
+    ["lcm adopt", "the database that the settings name"],
+    ["lcm adopt --db old/lcm.db", "another one"],
+  ]);
   command.addHelpText(
     "after",
     `
@@ -21,10 +25,6 @@ Its history is imported into a new file and proven; then the old file, with its 
 <database>.before-adoption and the new one takes its name. Nothing is written to the old one. It is refused while another program
 has it open; interrupted, it starts over or finishes when it is run again. Commands that write adopt first.`,
   );
-  addExamples(command, [
-    ["lcm adopt", "the database that the settings name"],
-    ["lcm adopt --db old/lcm.db", "another one"],
-  ]);
 }
 
 async function runAdopt(invocation: Invocation): Promise<void> {

@@ -2,7 +2,9 @@
  * `lcm export`: conversations as an archive, as text or a page for people, or as the database of another program. Never changes the archive. A
  * page is meant to be sent, so the user first sees what is redacted: it is a dry run unless `--apply` is given.
  */
-import { resolve } from "node:path";
+import { mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { Option } from "commander";
 import type { Command } from "commander";
 import { EXPORT_FORMATS } from "@lossless/interchange/names";
@@ -11,6 +13,7 @@ import type { ExportResult, PageResult } from "@lossless/interchange";
 import { runCancellable, toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, toOneLine, usageError } from "@lossless/core/doors";
+import { printNote, writeBytes } from "../../output.ts";
 import { startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";
 import { addExamples, parseConversationId, readTimeOption } from "../shared.ts";
@@ -29,11 +32,14 @@ interface ExportOptions {
   readonly force?: boolean;
 }
 
+const STDOUT = "-";
+const DATABASES: ReadonlySet<ExportFormat> = new Set(["lossless-claw", "remnic"]);
+
 export function defineExport(program: Command): void {
   const command = program
     .command("export")
     .description("Export conversations to an archive, readable text, or another program's database")
-    .requiredOption("--out <path>", "the file to write")
+    .requiredOption("--out <path>", "the file to write; - for standard output")
     .addOption(new Option("--format <name>", "what to write").choices(EXPORT_FORMATS).default("archive"))
     .addOption(new Option("--conversation <n>", "only this conversation").argParser(parseConversationId))
     .addOption(new Option("--session <key>", "only this session, by key or id").conflicts("conversation"))
@@ -45,46 +51,91 @@ export function defineExport(program: Command): void {
     .option("--dry-run", "for remnic: dry run, write nothing")
     .option("--force", "overwrite an existing file")
     .action(toAction(runExport));
-  command.addHelpText(
-    "after",
-    `
-archive        everything, for lcm import: messages to the byte, large files, summaries, context. Compressed when the
-               name ends in .zst. The format is open; docs/interchange.md describes it.
-markdown       what was said, to read
-html           one page to read, send or print: searchable, with calls, results and changed lines; it loads nothing.
-               Secrets are redacted by the built-in patterns and your redactPatterns: see which without --apply.
-openai         one JSON object per conversation and line, with its messages
-lossless-claw  a database in the documented schema
-remnic         adds to a Remnic LCM database (state/lcm.sqlite)`,
-  );
   addExamples(command, [
     ["lcm export --out all.lcmx.zst", "everything, to move or to keep"],
     ["lcm export --format html --conversation 3 --out talk.html", "what a page would hold and redact"],
     ["lcm export --format html --conversation 3 --out talk.html --apply", "write the page"],
+    ["lcm export --format markdown --conversation 3 --out - | less", "read it in another program"],
     ["lcm export --format remnic --out ~/memory/state/lcm.sqlite --dry-run", "dry run"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+  archive        everything, for lcm import: messages to the byte, large files, summaries, context; compressed when
+                 the name ends in .zst
+  markdown       what was said, to read
+  html           one page to read, send or print: searchable, with calls, results and changed lines. Secrets are
+                 redacted by the built-in patterns and your redactPatterns: see which without --apply
+  openai         one JSON object per conversation and line, with its messages
+  lossless-claw  a database in the documented schema
+  remnic         adds to a Remnic LCM database (state/lcm.sqlite)
+
+An export never changes the archive. docs/interchange.md describes the formats.`,
+  );
 }
 
+type Report = ExportResult & Partial<PageResult>;
+
+const isDryRun = ({ format, apply = false, dryRun = false }: ExportOptions): boolean =>
+  format === "html" ? !apply : dryRun;
+
 async function runExport(invocation: Invocation, options: ExportOptions): Promise<void> {
-  const { format, conversation, session, sessionFilter = [], apply = false, force } = options;
-  checkOptions(options);
-  const dryRun = format === "html" ? !apply : options.dryRun;
+  checkOptions(options, invocation.isJson);
+  const dryRun = isDryRun(options);
+  const report =
+    options.out === STDOUT
+      ? await writeToStdout(invocation, options)
+      : await writeTo(resolve(options.out), invocation, options);
+  const text = (): string =>
+    [
+      renderReport(report, dryRun),
+      ...(options.format === "html" ? renderPage(report, options.apply ?? false) : []),
+    ].join("\n");
+  // Standard output has the export.
+  if (options.out === STDOUT && !dryRun) return printNote(text());
+  await invocation.print({ data: { format: options.format, ...report, dryRun: dryRun || undefined }, text });
+}
+
+/**
+ * By way of a file: an export that fails halfway writes nothing. The file is removed before it is passed on, because the reader may end the
+ * program at any time.
+ */
+async function writeToStdout(invocation: Invocation, options: ExportOptions): Promise<Report> {
+  const folder = await mkdtemp(join(tmpdir(), "lcm-export-"));
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  try {
+    const path = join(folder, "export");
+    const report = await writeTo(path, invocation, options);
+    if (!isDryRun(options)) {
+      const file = await open(path);
+      // Windows keeps an open file: it is removed below.
+      await remove().catch(() => undefined);
+      for await (const chunk of file.createReadStream()) await writeBytes(chunk as Uint8Array);
+    }
+    return { ...report, path: "standard output" };
+  } finally {
+    await remove();
+  }
+}
+
+async function writeTo(out: string, invocation: Invocation, options: ExportOptions): Promise<Report> {
+  const { format, conversation, session, sessionFilter = [], force } = options;
   const { settings } = await invocation.settings();
   const since = await readTimeOption(invocation, "--since", options.since);
   const { exportConversations } = await import("lossless-claw/interchange");
   const progress = startProgress("Exporting", { isWanted: !invocation.isJson });
-  const report = await runCancellable(
+  return runCancellable(
     (signal) =>
       exportConversations({
         database: settings.databasePath,
         filesDir: settings.largeFilesDir,
         format,
-        out: resolve(options.out),
+        out,
         owner: invocation.owner,
         conversationIds: conversation === undefined ? undefined : [conversation],
         sessionFilter: session === undefined ? sessionFilter : [session, ...sessionFilter],
         since,
-        dryRun,
+        dryRun: isDryRun(options),
         overwrite: force,
         redactPatterns: options.redact ? settings.redactPatterns : null,
         keepHousekeeping: options.housekeeping,
@@ -94,16 +145,19 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
       }),
     { isPatient: true, what: "the export" },
   ).finally(() => progress.finish());
-  await invocation.print({
-    data: { format, ...report, dryRun: dryRun || undefined },
-    text: () =>
-      [renderReport(report, dryRun ?? false), ...(format === "html" ? renderPage(report, apply) : [])].join(
-        "\n",
-      ),
-  });
 }
 
-function checkOptions({ dryRun, apply, format, redact, housekeeping }: ExportOptions): void {
+function checkOptions(
+  { dryRun, apply, format, redact, housekeeping, out }: ExportOptions,
+  isJson: boolean,
+): void {
+  if (out === STDOUT && DATABASES.has(format))
+    throw usageError(`cannot write a ${format} database to standard output`, "Name a file with --out");
+  if (out === STDOUT && isJson)
+    throw usageError(
+      "cannot write both the export and its JSON report to standard output",
+      "Leave out --json, or name a file with --out",
+    );
   if (dryRun && apply)
     throw usageError("cannot run lcm export with --dry-run and --apply", "Give one of them");
   if (dryRun && format !== "remnic" && format !== "html") {

@@ -66,14 +66,6 @@ export function defineImport(program: Command): void {
     .option("--since <time>", "only what was changed at this time or later, such as 2026-02-14")
     .option("--dry-run", "dry run: read everything, store nothing")
     .action(toAction(runImport));
-  command.addHelpText(
-    "after",
-    `
-Reads sessions of Claude Code, OpenClaw, pi, Codex, Gemini CLI, OpenCode (its storage folder), Hermes, SWE-agent, Qwen,
-Kimi, Droid, Copilot, Cursor, Grok and Antigravity, OpenAI messages, archives (.lcmx, .lcmx.zst), and databases of
-lossless-claw 0.1 to 1.0. Every line or message is kept byte for byte. Importing again, or after a file has grown, adds
-only what is new. Lines that cannot be read are kept, hidden and listed; files that cannot be read are named.`,
-  );
   addExamples(command, [
     ["lcm import session.jsonl", "one file"],
     ["lcm import ~/.claude/projects", "every session below a folder"],
@@ -83,6 +75,16 @@ only what is new. Lines that cannot be read are kept, hidden and listed; files t
     ["lcm import old-lcm.db", "the database of another lossless-claw; it is only read"],
     ["lcm import old.jsonl --db archive.db --owner alice", "another person's file into a separate archive"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Keeps every line byte for byte. Importing again, or after a file has grown, adds only what is new. Lines that cannot be
+read are kept, hidden and listed; files that cannot be read are named.
+
+Reads sessions of Claude Code, OpenClaw, pi, Codex, Gemini CLI, OpenCode (its storage folder), Hermes, SWE-agent, Qwen,
+Kimi, Droid, Copilot, Cursor, Grok and Antigravity; OpenAI messages; archives (.lcmx, .lcmx.zst); and databases of
+lossless-claw 0.1 to 1.0.`,
+  );
 }
 
 /** Counts what an import did, over all files. */

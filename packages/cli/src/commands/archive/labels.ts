@@ -19,7 +19,7 @@ export function defineLabels(program: Command): void {
     .option("--remove", "take the name away")
     .action(toAction(runName));
   addExamples(name, [
-    ["lcm name 3 Retry budget", "call conversation 3 so"],
+    ["lcm name 3 Retry budget", "name conversation 3"],
     ["lcm name 3 --remove", "show the agent's own title again"],
   ]);
   const tag = program

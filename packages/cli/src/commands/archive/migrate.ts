@@ -27,23 +27,24 @@ export function defineMigrate(program: Command): void {
     .option("--dry-run", "dry run, write nothing")
     .option("--skip-existing", "leave out conversations that the target has already")
     .action(toAction(runMigrate));
-  command.addHelpText(
-    "after",
-    `
-Copies every conversation with its messages, large files, summaries, context, sealed values and turns. The source is only
-read, as it is at the start; agents can keep using both archives. Conversations appear in the target complete and verified.
-After a kill or Ctrl-C, run the same command again: it continues with what is missing, and also copies what was stored in
-the source since. At the end both sides are compared record by record and the target is verified.
-
-A target that has one of the conversations from elsewhere is refused before anything is written; --skip-existing leaves
-those out. Vectors (lcm embed run makes them again), the record of model usage, debts, grants, and what a fork shows of
-its parent are not copied; the end says how much of it there was. To use the target from then on: lcm config set databasePath TO.`,
-  );
   addExamples(command, [
     ["lcm migrate lcm.db postgres://lcm@db.example/archive", "from a file to a server"],
     ["lcm migrate postgres://lcm@db.example/archive ~/lcm-copy.db", "and back"],
     ["lcm migrate lcm.db other.db --dry-run", "what would be copied"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+The source is only read, as it is at the start; agents can keep using both archives. At the end both sides are compared
+record by record and the target is verified. After a kill or Ctrl-C run the same command again: it continues, and also
+copies what was stored since. To use the target from then on: lcm config set databasePath TO.
+
+Copied: conversations with messages, large files, summaries, context, sealed values and turns. Not copied: vectors (lcm
+embed run makes them again), the record of model usage, debts, grants, and what a fork shows of its parent.
+
+A target that has one of the conversations from elsewhere is refused before anything is written, unless you pass
+--skip-existing.`,
+  );
 }
 
 async function runMigrate(invocation: Invocation, options: Options, from: string, to: string): Promise<void> {

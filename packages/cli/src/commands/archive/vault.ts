@@ -21,16 +21,16 @@ export function defineUnseal(program: Command): void {
     .argument("<message>", "the message, such as msg_12", parseMessageName)
     .option("--value <n>", "only this placeholder of the message, counted from 0", parseOrdinal)
     .action(toAction(runUnseal));
+  addExamples(command, [
+    ["lcm unseal msg_12", "every value of the message"],
+    ["lcm unseal msg_12 --value 0", "the first one"],
+  ]);
   command.addHelpText(
     "after",
     `
 Needs the key: the file that redactionKeyFile names, or the variable LCM_REDACTION_KEY. That a value was opened, and when, is
 written into the ledger of its conversation. With --owner only messages of that agent are opened.`,
   );
-  addExamples(command, [
-    ["lcm unseal msg_12", "every value of the message"],
-    ["lcm unseal msg_12 --value 0", "the first one"],
-  ]);
 }
 
 function parseOrdinal(text: string): number {
@@ -78,8 +78,8 @@ export function defineVault(program: Command): void {
   rotate.addHelpText(
     "after",
     `
-Afterwards set redactionKeyFile to the new file. Interrupted, it goes on where it stopped when it is run again with both keys as
-they were. Proofs of what arrived stay with the key they were made with: without it, verify proves what is stored.`,
+Afterwards set redactionKeyFile to the new file. If it is interrupted, run it again with both keys as they were: it continues where
+it stopped. Proofs of what arrived stay with the key they were made with: without it, verify proves what is stored.`,
   );
   addExamples(rotate, [["lcm vault rotate new.key", "before the setting is changed"]]);
 }

@@ -30,25 +30,24 @@ export function defineWatch(program: Command): void {
     .addOption(new Option("--install", "run it as a service of your user from now on").conflicts("once"))
     .addOption(new Option("--uninstall", "end and remove that service").conflicts(["once", "install"]))
     .action(toAction(runWatch));
-  command.addHelpText(
-    "after",
-    `
-Follows the session files of the agents that are on this machine and stores every line of them within about a second.
-It only reads them, and asks no model. One watcher runs per archive; after a crash or a kill it resumes where it stopped.
-What it stores belongs to the owner in the setting captureOwner (or --owner).
-
-Nothing of a session is stored if its folder, file or id is in the setting captureExclude, or if its project has a
-.lcmignore file: empty for the whole project, or with a glob per line for folders below it.
-
-lcm status shows each agent's last event. The service is a systemd user unit; on macOS a launchd agent, which is not
-tested. For OpenClaw there is the plugin.`,
-  );
   addExamples(command, [
     ["lcm watch", "follow until Ctrl-C"],
     ["lcm watch --once", "store what is there, for a cron job"],
     ["lcm watch --install", "start it with your session, as a service"],
     [`lcm config set captureExclude '["~/private"]'`, "store nothing from below a folder"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Stores every line of the session files of agents on this machine within about a second. It only reads them, and calls no
+model. One watcher runs per archive; after a crash it resumes where it stopped. lcm status shows each agent's last event.
+
+To leave sessions out, name their folder, file or id in the setting captureExclude, or put a .lcmignore file into a
+project: empty for the whole project, or with a glob per line for folders below it.
+
+What is stored belongs to the owner in the setting captureOwner (or --owner). The service is a systemd user unit; on macOS
+a launchd agent, which is not tested. For OpenClaw use the plugin.`,
+  );
 }
 
 async function runWatch(invocation: Invocation, options: Options): Promise<void> {

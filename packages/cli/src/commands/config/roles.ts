@@ -22,7 +22,9 @@ export function defineRoles(program: Command): void {
     .argument("<role>", "a role that exists on the server")
     .argument("<owner>", "the owner, as lcm conversations list shows it")
     .action(toAction(runAdd));
-  addExamples(add, [["lcm roles add agent_ann ann", "whoever connects as agent_ann sees ann's rows only"]]);
+  addExamples(add, [
+    ["lcm roles add agent_ann ann", "a program that connects as agent_ann sees only the rows of ann"],
+  ]);
   const remove = group
     .command("remove")
     .description("Take an owner from a role; without one, everything")

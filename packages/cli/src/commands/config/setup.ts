@@ -63,12 +63,22 @@ export function defineSetup(program: Command): void {
       ).conflicts("remove"),
     )
     .action(toAction(runSetup));
+  addExamples(command, [
+    ["lcm setup", "find the agents that are here, and ask"],
+    ["lcm setup claude-code", "show what would change, and ask"],
+    ["lcm setup claude-code codex --apply", "change it"],
+    ["lcm setup codex --remove", "undo it"],
+    ["lcm setup --apply --capture-owner ann --redact codex", "and set whose sessions they are, redacted"],
+  ]);
   command.addHelpText(
     "after",
     `
-Writes into the agent's own files, in its own format: an entry for the MCP server, named lossless, so that the agent can
-search and open what is stored (lcm help mcp); hooks, which are sh scripts that tell lcm watch what happens and hand a
-restart bundle to the model after a compaction; a skill; and for Claude Code a status line, unless you have one.
+Shows what would change first. On a terminal it asks; elsewhere nothing is written without --apply. Close the agent first:
+it may write the same files.
+
+Each agent gets the MCP server lossless, with which it searches the archive; hooks, which tell lcm watch what happens and
+give the model a restart bundle after a compaction; a skill; and for Claude Code a status line, unless you have one.
+Sessions are stored by lcm watch.
 
   claude-code  ~/.claude.json, ~/.claude/settings.json, ~/.claude/skills
   codex        ~/.codex/config.toml, ~/.codex/hooks.json, ~/.codex/skills; trust the hooks afterwards with /hooks
@@ -78,19 +88,9 @@ restart bundle to the model after a compaction; a skill; and for Claude Code a s
   cursor       ~/.cursor/mcp.json, ~/.cursor/skills; from its documentation, untested
   copilot      ~/.copilot/mcp-config.json, ~/.copilot/hooks, ~/.copilot/skills; from its documentation, untested
 
-What changes is shown first. On a terminal it asks; otherwise nothing is written without --apply. The files as they were
-are kept beside the database, readable only by you. --remove gives each back byte for byte if nobody else changed it
-since, and otherwise takes out only our entries. A file that cannot be read does not keep the other agents from being
-removed: it is named at the end, and the status says so. Close the agent first: it may write the same files. Storing sessions is
-what lcm watch does.`,
+--remove restores each file byte for byte if nobody else changed it, and otherwise removes only our entries. A file that
+cannot be read is named at the end and does not stop the others. More in docs/agents.md.`,
   );
-  addExamples(command, [
-    ["lcm setup", "find the agents that are here, and ask"],
-    ["lcm setup claude-code", "show what would change, and ask"],
-    ["lcm setup claude-code codex --apply", "change it"],
-    ["lcm setup codex --remove", "undo it"],
-    ["lcm setup --apply --capture-owner ann --redact codex", "and set whose sessions they are, redacted"],
-  ]);
 }
 
 interface Plan {

@@ -46,17 +46,17 @@ export function defineAssemble(program: Command): void {
     )
     .option("--prompt <text>", "the question to come: related lines are added at the end")
     .action(toAction(runAssemble));
+  addExamples(command, [
+    ["lcm assemble --conversation 1 --budget 32k", "read what the model reads"],
+    ["lcm assemble --conversation 1 --budget 8k --explain", "what was chosen, and why"],
+    ["lcm assemble --session agent:main:main --budget 200k --json | jq .data.messages", "for a program"],
+  ]);
   command.addHelpText(
     "after",
     `
 The context covers every message of the conversation, whatever the budget: the newest in full, older ones as summaries,
 the rest in one line. Nothing is written, and no model is called.`,
   );
-  addExamples(command, [
-    ["lcm assemble --conversation 1 --budget 32k", "read what the model reads"],
-    ["lcm assemble --conversation 1 --budget 8k --explain", "what was chosen, and why"],
-    ["lcm assemble --session agent:main:main --budget 200k --json | jq .data.messages", "for a program"],
-  ]);
 }
 
 async function runAssemble(invocation: Invocation, options: AssembleOptions): Promise<void> {

@@ -90,22 +90,24 @@ export function defineCompact(program: Command): void {
     .option("--no-model", "write extractive summaries, without a model")
     .option("--no-reserve", "do not prepare summaries for smaller budgets")
     .action(toAction(runCompact));
-  command.addHelpText(
-    "after",
-    `
-Folds when the context has reached its threshold (the setting contextThreshold, a share of the budget), until it is
-below the threshold or has at most --target tokens. Exits with status ${EXIT_TARGET_NOT_REACHED} and says "target not reached" when the
-context is still larger afterwards: because nothing more can be folded, or because the time of the setting
-sweepDeadlineMs (with --force or --target: compactUntilUnderDeadlineMs) was up. Nothing is lost: every summary leads
-back to its messages. Summaries are written by the model that the setting summaryModel names; without one, and when it
-fails, the engine writes them itself. lcm spend shows what models cost. Ctrl-C keeps what was folded so far.`,
-  );
   addExamples(command, [
     ["lcm compact --conversation 1 --budget 200k", "fold if it is due"],
     ["lcm compact --session agent:main:main --budget 32k --target 12k", "until it is small enough"],
     ["lcm compact --conversation 1 --budget 200k --force --no-model", "now, without any model"],
     ["lcm compact --all --budget 200k", "every conversation that is due"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Folds when the context has reached its threshold (setting contextThreshold, a share of the budget), until it is below it
+or has at most --target tokens. Nothing is lost: every summary leads back to its messages. Ctrl-C keeps what was folded.
+
+The model of the setting summaryModel writes the summaries; without one, or when it fails, the engine writes them itself.
+lcm spend shows the cost.
+
+Exits with status 1 and "target not reached" when the context is still too large: nothing more can be folded, or the time
+was up (setting sweepDeadlineMs; with --force or --target compactUntilUnderDeadlineMs).`,
+  );
 }
 
 async function runCompact(invocation: Invocation, options: CompactOptions): Promise<void> {

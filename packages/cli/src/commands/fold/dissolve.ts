@@ -21,16 +21,16 @@ export function defineDissolve(program: Command): void {
     .argument("<summary>", "a summary that is in the context", parseSummaryName)
     .option("--apply", "apply; without this, dry run")
     .action(toAction(runDissolve));
+  addExamples(command, [
+    ["lcm dissolve sum_0123456789abcdef", "tokens and places, before and after"],
+    ["lcm dissolve sum_0123456789abcdef --apply", "apply"],
+  ]);
   command.addHelpText(
     "after",
     `
 The summary is kept, retired; its sources are in the context as they were before it was made. The next fold may make a
 new one of them.`,
   );
-  addExamples(command, [
-    ["lcm dissolve sum_0123456789abcdef", "tokens and places, before and after"],
-    ["lcm dissolve sum_0123456789abcdef --apply", "apply"],
-  ]);
 }
 
 async function runDissolve(

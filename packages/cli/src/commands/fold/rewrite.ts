@@ -42,12 +42,12 @@ export function defineRepair(program: Command): void {
     .description("Regenerate damaged summaries: stand-ins, cut-off, empty and stale ones")
     .addOption(new Option("--all", "in every conversation").conflicts(["conversation", "session", "summary"]))
     .action(toAction((invocation, options: RewriteOptions) => run(invocation, options, true)));
-  command.addHelpText("after", HELP);
   addExamples(command, [
     ["lcm repair --conversation 1", "which summaries are damaged, and what a model would cost"],
     ["lcm repair --all --apply", "regenerate all of them"],
     ["lcm repair --conversation 1 --no-model --apply", "without any model"],
   ]);
+  command.addHelpText("after", HELP);
 }
 
 export function defineRewrite(program: Command): void {
@@ -57,12 +57,12 @@ export function defineRewrite(program: Command): void {
     .option("--all", "all of the conversation")
     .option("--extractive", "only extractive ones (no model)")
     .action(toAction((invocation, options: RewriteOptions) => run(invocation, options, false)));
-  command.addHelpText("after", HELP);
   addExamples(command, [
     ["lcm rewrite --conversation 1 --depth 0", "which they are, and what a model would cost"],
     ["lcm rewrite --summary sum_0123456789abcdef --subtree --diff", "what would change, from the finest up"],
     ["lcm rewrite --conversation 1 --all --prompt-dir prompts --apply", "with your own prompts"],
   ]);
+  command.addHelpText("after", HELP);
 }
 
 const HELP = `
@@ -75,7 +75,7 @@ function defineShared(command: Command): Command {
   return addModelOptions(addConversationOptions(command))
     .option("--summary <id>", "this summary", parseSummaryName)
     .option("--subtree", "and everything below it")
-    .option("--instructions <text>", "wishes for this run")
+    .option("--instructions <text>", "extra instructions for this run")
     .option("--prompt-dir <path>", "a folder of your own prompts; see lcm prompts")
     .option("--diff", "generate the new texts and show the difference")
     .option("--apply", "apply the new texts");

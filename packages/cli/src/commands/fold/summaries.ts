@@ -45,11 +45,11 @@ export function defineSummaries(program: Command): void {
     .option("--limit <n>", "maximum number of rows", parseLimit, 50)
     .option("--after <cursor>", "continue after a page")
     .action(toAction(runList));
-  list.addHelpText("after", STATES_HELP);
   addExamples(list, [
     ["lcm summaries list --conversation 1", "the first page"],
     ["lcm summaries list --session agent:main:main --state reserve", "stand-ins for tighter budgets"],
   ]);
+  list.addHelpText("after", STATES_HELP);
   const show = group
     .command("show")
     .description("Show one summary: text, sources and what was made from it")
@@ -61,14 +61,14 @@ export function defineSummaries(program: Command): void {
     .option("--all", "include replaced ones")
     .addArgument(new Argument("[id]", "only what this summary was made from").argParser(parseSummaryName))
     .action(toAction(runTree));
-  tree.addHelpText(
-    "after",
-    `${STATES_HELP}\nEach summary is drawn once: ↑2 after a name says that two of its sources are drawn above.`,
-  );
   addExamples(tree, [
     ["lcm summaries tree --conversation 1", "the whole graph"],
     ["lcm summaries tree sum_0123456789abcdef", "the part below one summary"],
   ]);
+  tree.addHelpText(
+    "after",
+    `${STATES_HELP}\nEach summary is drawn once: ↑2 after a name says that two of its sources are drawn above.`,
+  );
 }
 
 const STATES_HELP = `

@@ -48,24 +48,22 @@ export function defineWorker(program: Command): void {
     .option("--budget <tokens>", "token budget where no host has named one", parseTokens)
     .option("--no-embed", "make no vectors")
     .action(toAction(runWorker));
-  command.addHelpText(
-    "after",
-    `
-Folds whatever is due in the archive, prepares summaries, remakes stale ones, makes vectors if the settings name a model
-for them, and indexes what was stored. Each piece of work is claimed before it begins, so that several workers never do
-the same: start more of them, on any machine, to do more at once. What a killed worker had claimed is taken over when its
-lease has run out. An answer of a model is stored as soon as it is there, so at most the call that was under way is made
-again.
-
-A conversation owes a fold once a host has stored a turn that reached its threshold. With --budget, conversations without
-such a host are folded too. Ctrl-C, or SIGTERM, ends the worker and gives back what it had claimed. A server that cannot
-be reached is waited for, also at the start; with --once that is an error.`,
-  );
   addExamples(command, [
     ["lcm worker --db postgres://lcm@db.example/archive", "until Ctrl-C, beside any number of others"],
     ["lcm worker --once --budget 200k", "everything that is due now, for a cron job"],
     ["lcm worker --idle 600 --model anthropic/claude-haiku-4-5", "until ten minutes without work"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Folds what is due, remakes stale summaries, makes vectors if a model for them is set, and indexes what was stored. Start
+as many workers as you like, on any machine: each claims its work first, so that no two do the same. Ctrl-C or SIGTERM
+ends a worker and gives back its claims.
+
+A conversation is due once a host has stored a turn that reached its threshold; with --budget, conversations without such
+a host are folded too. The claims of a killed worker are taken over after --lease; at most the model call that was under
+way is made again. A server that cannot be reached is waited for; with --once that is an error.`,
+  );
 }
 
 function parseSeconds(text: string): number {

@@ -34,6 +34,11 @@ export function defineAsk(program: Command): void {
     .option("--include-recall", "include calls and results of the lcm tools")
     .option("--no-model", "return passages only");
   addReachOptions(command).action(toAction(runAsk));
+  addExamples(command, [
+    ["lcm ask what did we decide about the retry limit", "passages, or an answer if a model is set"],
+    [`lcm ask who broke the printer --query 'label printer error' --no-model`, "without any model"],
+    ["lcm ask what was still open --below sum_0123456789abcdef", "in one folded part"],
+  ]);
   command.addHelpText(
     "after",
     `
@@ -42,11 +47,6 @@ model, it writes an answer from them and every claim names the passages it rests
 it answers, in at most four calls. lcm spend shows what that cost.
 With vectors (lcm embed) passages are found by their meaning too.`,
   );
-  addExamples(command, [
-    ["lcm ask what did we decide about the retry limit", "passages, or an answer if a model is set"],
-    [`lcm ask who broke the printer --query 'label printer error' --no-model`, "without any model"],
-    ["lcm ask what was still open --below sum_0123456789abcdef", "in one folded part"],
-  ]);
 }
 
 const collectSummaries = (text: string, before: readonly string[] | undefined): string[] => [

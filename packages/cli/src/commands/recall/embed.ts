@@ -33,19 +33,20 @@ export function defineEmbed(program: Command): void {
     .description("Remove all vectors; messages are kept")
     .action(toAction(runDrop));
   addExamples(drop, [["lcm embed drop", "search uses words only; lcm embed run creates them again"]]);
-  command.addHelpText(
-    "after",
-    `
-The settings embedding.baseUrl (or embedding.folder and embedding.loader, for a local model) and embedding.model say where the text of your messages is sent and which model reads it.
-A key, where one is needed, is read from LCM_EMBEDDING_API_KEY. When another model is named, its vectors are made beside
-the old ones, which serve until the new ones are complete. lcm spend shows what it costs.`,
-  );
   addExamples(command, [
     ["lcm config set embedding.baseUrl http://127.0.0.1:11434", "Ollama on this machine"],
     ["lcm config set embedding.model nomic-embed-text", "its model"],
     ["lcm embed run", "make the vectors; lcm search and lcm ask use them from then on"],
     ["lcm embed status", "progress"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+The setting embedding.model names the model, and embedding.baseUrl where the text of your messages is sent; a local model
+needs embedding.folder and embedding.loader instead. A key is read from LCM_EMBEDDING_API_KEY. lcm spend shows the cost.
+
+When you name another model, its vectors are made beside the old ones, which serve until the new ones are complete.`,
+  );
 }
 
 /** Access to the configured model, or null when none is configured. */

@@ -78,14 +78,6 @@ export function defineSearch(program: Command): void {
       new Option("--offset <n>", "the former name of --after").argParser(parseOffset).default(0).hideHelp(),
     );
   addReachOptions(command).action(toAction(runSearch));
-  command.addHelpText(
-    "after",
-    `
-You can type a question as you would ask it; only quotes have a special meaning. Each hit has an id; lcm show opens
-it. A regular expression is case-sensitive and tests everything in scope; if it has no hit, its words are searched. In
-files the query is searched literally. With vectors (lcm embed) messages are also found by meaning, unless every
-keyword is found.`,
-  );
   addExamples(command, [
     ["lcm search why did we choose sqlite", "a question as you would ask it"],
     [`lcm search '"connection refused"' --since yesterday`, "a phrase, in what is new"],
@@ -94,6 +86,14 @@ keyword is found.`,
     [`lcm search --regex 'retry in \\d+ ?s' --role tool`, "a regular expression, in what tools said"],
     ["lcm search --files ECONNREFUSED", "the lines of large files"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+You can type a question as you would ask it; only quotes have a special meaning. Each hit has an id; lcm show opens
+it. A regular expression is case-sensitive and tests everything in scope; if it has no hit, its words are searched. In
+files the query is searched literally. With vectors (lcm embed) messages are also found by meaning, unless every
+keyword is found.`,
+  );
 }
 
 function parseHits(text: string): number {

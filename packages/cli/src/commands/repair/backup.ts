@@ -6,7 +6,7 @@ import { hidePassword } from "@lossless/core";
 import type { BackupEntry, BackupResult } from "@lossless/core/repair";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
-import { countOf, formatBytes, formatTime, toIso } from "@lossless/core/doors";
+import { countOf, formatBytes, formatTime, toIso, usageError } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";
@@ -28,16 +28,6 @@ export function defineBackup(program: Command): void {
     .option("--out <path>", "the folder to make, for a server the file (default: named by the time)")
     .option("--keep <n>", "afterwards keep only the newest n beside the database", parseKeep)
     .action(toAction(runBackup));
-  command.addHelpText(
-    "after",
-    `
-A backup is a folder with the database and every large file, beside the database. It gets its name only after
-everything in it has been verified. Messages may arrive meanwhile. lcm restore puts one back.
-
-Of an archive on a server, a backup is an archive file (.lcmx.zst) in the state directory of this machine: one state of
-everything, as lcm export writes it, proven by importing it on trial, which takes as much room again for a while. lcm
-import reads it into an empty database on a server or in a file. Vectors and the record of model usage are not in it.`,
-  );
   addExamples(command, [
     ["lcm backup", "a new one beside the database"],
     ["lcm backup --keep 7", "and remove all but the newest seven"],
@@ -45,6 +35,16 @@ import reads it into an empty database on a server or in a file. Vectors and the
     ["lcm backup list", "list backups"],
     ["lcm backup --db postgres://lcm@db.example/archive", "an archive file of what is on a server"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+A backup is a folder beside the database, with the database and every large file. It gets its name only after everything
+in it has been verified. Agents can keep writing meanwhile. lcm restore puts one back.
+
+Of an archive on a server, a backup is an archive file (.lcmx.zst) in the state directory of this machine, proven by
+importing it on trial, which needs as much room again for a while. lcm import reads it into an empty database. Vectors and
+the record of model usage are not in it.`,
+  );
 }
 
 function parseKeep(text: string): number {
@@ -58,6 +58,11 @@ async function runBackup(invocation: Invocation, options: BackupOptions, list?: 
 }
 
 async function runCreate(invocation: Invocation, { out, keep }: BackupOptions): Promise<void> {
+  if (out === "-")
+    throw usageError(
+      "cannot write a backup to standard output",
+      "name a folder with --out; lcm export --out - writes an archive to standard output",
+    );
   const { createBackup } = await import("lossless-claw/repair");
   const { settings } = await invocation.settings();
   const bars = new Map<string, ReturnType<typeof startProgress>>();

@@ -28,16 +28,16 @@ export function defineClean(program: Command): void {
     .option("--older-than <days>", "whose last message is at least this many days old", parseDays, 7)
     .option("--apply", "forget them; without this, dry run")
     .action(toAction(runClean));
+  addExamples(command, [
+    ["lcm clean", "list candidates"],
+    ["lcm clean --cron --older-than 30 --apply", "forget runs of jobs older than a month"],
+  ]);
   command.addHelpText(
     "after",
     `
 Nothing is ever removed by itself. With --apply everything in these conversations is forgotten, as lcm forget does it,
 with a receipt. Files that no message names are found and removed by lcm doctor --fix.`,
   );
-  addExamples(command, [
-    ["lcm clean", "list candidates"],
-    ["lcm clean --cron --older-than 30 --apply", "forget runs of jobs older than a month"],
-  ]);
 }
 
 function parseDays(text: string): number {

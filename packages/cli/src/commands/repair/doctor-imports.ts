@@ -16,6 +16,11 @@ export function defineDoctorImports(doctor: Command): void {
     .argument("[import...]", "imports to remove, by id")
     .option("--apply", "apply; without this, dry run")
     .action(toAction(runImports));
+  addExamples(command, [
+    ["lcm doctor imports", "list imports"],
+    ["lcm doctor imports imp_0123456789abcdef", "dry run"],
+    ["lcm doctor imports imp_0123456789abcdef --apply", "apply"],
+  ]);
   command.addHelpText(
     "after",
     `
@@ -29,11 +34,6 @@ Before anything is removed, the archive is copied beside the database. Ids of wh
 Removing is not forgetting: the same files can be imported again, and text may remain in the copy and in free pages of the
 database. Use lcm forget to erase text for good. Archives that were imported before imports were recorded are not listed.`,
   );
-  addExamples(command, [
-    ["lcm doctor imports", "list imports"],
-    ["lcm doctor imports imp_0123456789abcdef", "dry run"],
-    ["lcm doctor imports imp_0123456789abcdef --apply", "apply"],
-  ]);
 }
 
 interface Options {

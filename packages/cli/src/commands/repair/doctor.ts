@@ -23,21 +23,23 @@ export function defineDoctor(program: Command): void {
     .option("--fix", "fix what is safe to fix, after a backup")
     .option("--apply", "the same as --fix")
     .action(toAction(runDoctor));
-  command.addHelpText(
-    "after",
-    `
-Looks at the proof of the archive (lcm verify), the index, summaries, compaction owed, paused models, large files,
-permissions, versions, settings and backups. A dry run without --fix. With --fix it rebuilds the index, makes
-files private, closes what ended conversations owe, removes files that no message names and finishes a forgetting. Where
-summaries do not prove, it copies the archive as it is, then removes them with those above them and shows what they stood
-for again; messages are never touched. What
-needs a model is only listed, with what it would cost. Ends with status ${ERROR_CODES.verification_failed.exit} when an error is left.`,
-  );
   addExamples(command, [
     ["lcm doctor", "list problems"],
     ["lcm doctor --fix", "fix what can be fixed without a model"],
     ["lcm doctor --json | jq '.data.findings[].mend'", "the fixing commands, for a program"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Checks the proof of the archive (as lcm verify does), the index, summaries, due folds, paused models, large files,
+permissions, versions, settings and backups. Without --fix it is a dry run.
+
+With --fix it makes a backup, rebuilds the index, makes files private, removes files that no message names, closes what
+ended conversations owe, and finishes a forgetting. Summaries that do not verify are removed with those above them, after
+a copy of the archive as it is. Messages are never changed. What needs a model is only listed, with its cost.
+
+Ends with status ${ERROR_CODES.verification_failed.exit} when an error is left.`,
+  );
   defineDoctorImports(command);
 }
 
@@ -91,7 +93,7 @@ async function treat(options: DoctorOptions, fix: boolean): Promise<DoctorOutput
   return { report: await examine(options), mended };
 }
 
-async function buildOptions(
+export async function buildOptions(
   invocation: Invocation,
   engine: Engine,
   modelProblem: string | null,

@@ -56,23 +56,6 @@ export function defineForget(program: Command): void {
     )
     .option("--apply", "apply; without this, dry run")
     .action(toAction(runForget));
-  command.addHelpText(
-    "after",
-    `
-Several conditions narrow the choice. What goes: the text of the messages with all their versions and of the copies that
-lcm transplant made of them, its terms in the index, large files that no other message uses, turns waiting in the spool,
-notes of hooks and bundles prepared for the session, and every summary that rests on them. Those in a context are
-regenerated without the messages, under new ids; nothing is sent to a model. Title, name, tags and branch of the
-conversation go, too; its project, agent and model go when nothing of it is left to show. What stays: that there was a
-message, when, in which session, and a hash that says nothing, so that lcm verify still proves the rest. A forgotten
-message is never stored again. The file is rewritten so that no freed page keeps the text. Copies made before still hold
-it: the receipt names backups, exports and what was set aside, wherever they are. The host's own transcript is the
-host's: nothing is removed there, and the receipt names it.
-
-On a server, the rows and index terms are removed in one transaction and the tables are vacuumed, which only their owner
-may. Its free pages, write-ahead log, replicas and backups can hold the text for longer: docs/postgres.md says for how
-long, and what an operator can do. The receipt names exports and backups that were made on this machine.`,
-  );
   addExamples(command, [
     ["lcm forget --pattern 'hunter2'", "dry run"],
     ["lcm forget --pattern 'hunter2' --apply", "remove it"],
@@ -80,6 +63,22 @@ long, and what an operator can do. The receipt names exports and backups that we
     ["lcm forget --older-than 90d --apply", "everything written before"],
     ["lcm forget --message msg_12 --message msg_13", "two messages"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Without --apply it is a dry run that lists what would go. A message must meet every condition you give.
+
+Removed: the text of the messages (every version, and the copies that lcm transplant made), its index terms, large files
+that no other message uses, turns waiting in the spool, notes and bundles of hooks, and every summary made from them.
+Summaries in a context are regenerated without the messages; no model is called. Title, name, tags and branch of the
+conversation go too; its project, agent and model go when nothing of it is left to show.
+
+Kept: that there was a message, when and in which session, and a hash that reveals nothing, so that lcm verify still
+proves the rest. A forgotten message is never stored again.
+
+Not removed: earlier backups and exports, and the host's own transcript; the receipt names them. On a server, free pages,
+logs and replicas keep text for longer (docs/postgres.md). More in docs/care.md.`,
+  );
 }
 
 function collectMessages(text: string, before: readonly number[] = []): readonly number[] {

@@ -26,6 +26,10 @@ export function defineRestore(program: Command): void {
     .option("--apply", "apply; without this, dry run")
     .addOption(new Option("--yes", "the former name of --apply").hideHelp())
     .action(toAction(runRestore));
+  addExamples(command, [
+    ["lcm restore lcm.db.backup-20260214-110207", "dry run"],
+    ["lcm restore lcm.db.backup-20260214-110207 --apply", "apply"],
+  ]);
   command.addHelpText(
     "after",
     `
@@ -33,10 +37,6 @@ The backup is verified before anything is replaced, and the archive that was the
 the time. Nobody else may have the database open: stop the agent host first. A backup that would bring back messages that
 were forgotten since is refused, and the messages are named, unless you pass --with-forgotten.`,
   );
-  addExamples(command, [
-    ["lcm restore lcm.db.backup-20260214-110207", "dry run"],
-    ["lcm restore lcm.db.backup-20260214-110207 --apply", "apply"],
-  ]);
 }
 
 async function runRestore(

@@ -34,21 +34,23 @@ export function defineRotate(program: Command): void {
     .option("--apply", "apply; without this, dry run")
     .option("--auto", "check every session file and act as autoRotateSessionFiles says (default: warn)")
     .action(toAction(runRotate));
-  command.addHelpText(
-    "after",
-    `
-Every line must be in the archive, byte for byte; the first that is not ends it. What stays: the header, the newest
-settings of the session, and the newest messages (freshTailCount), back to a message of the user. The archive is backed
-up first. Stop the host, or at least the session: a file that is written to meanwhile is left alone.
-
-With --auto, files above autoRotateSessionFiles.sizeBytes are treated as autoRotateSessionFiles.startup says: warn, rotate
-or off. Each gets a line on stderr, and a summary ends them.`,
-  );
   addExamples(command, [
     ["lcm import session.jsonl && lcm rotate session.jsonl", "is all of it archived, and what would stay"],
     ["lcm rotate session.jsonl --apply", "replace it"],
     ["lcm rotate --auto ~/.pi/agent/sessions", "which files have grown too large"],
   ]);
+  command.addHelpText(
+    "after",
+    `
+Stop the host first, or at least the session: a file that is written to meanwhile is left alone. Every line must be in
+the archive, byte for byte, or nothing happens. The archive is backed up first.
+
+What stays in the file: its header, the newest settings of the session, and the newest messages (freshTailCount), back to
+a message of the user.
+
+With --auto, files larger than autoRotateSessionFiles.sizeBytes are treated as autoRotateSessionFiles.startup says: warn,
+rotate or off.`,
+  );
 }
 
 async function runRotate(

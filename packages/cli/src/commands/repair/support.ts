@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { usageError, writeNewFile } from "@lossless/core/doors";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
+import { writeBytes } from "../../output.ts";
 import { style } from "../../style.ts";
 import { readVersion } from "../../own-files.ts";
 import { addExamples } from "../shared.ts";
@@ -12,7 +13,7 @@ export function defineSupport(program: Command): void {
   const command = program
     .command("support")
     .description("Write a file for a bug report: versions, sizes and findings, no message text")
-    .option("--out <path>", "the file to write", "lcm-support.json")
+    .option("--out <path>", "the file to write; - for standard output", "lcm-support.json")
     .action(toAction(runSupport));
   addExamples(command, [
     ["lcm support", "writes lcm-support.json; read it before you send it"],
@@ -34,6 +35,7 @@ async function runSupport(invocation: Invocation, { out }: { readonly out: strin
     }),
   );
   const path = resolve(out);
+  if (out === "-" && !invocation.isJson) return writeBytes(Buffer.from(render(bundle)));
   if (!invocation.isJson) write(path, bundle);
   await invocation.print({
     data: bundle,
@@ -42,7 +44,9 @@ async function runSupport(invocation: Invocation, { out }: { readonly out: strin
   });
 }
 
+const render = (bundle: object): string => `${JSON.stringify(bundle, null, 2)}\n`;
+
 function write(path: string, bundle: object): void {
-  if (writeNewFile(path, `${JSON.stringify(bundle, null, 2)}\n`)) return;
+  if (writeNewFile(path, render(bundle))) return;
   throw usageError(`cannot write ${path}: something is there already`, "Name another --out");
 }

@@ -16,6 +16,10 @@ export function defineVerify(program: Command): void {
     .command("verify")
     .description("Prove that everything stored is complete and unaltered")
     .action(toAction(runVerify));
+  addExamples(command, [
+    ["lcm verify", "check the archive"],
+    ["lcm verify --json | jq .data.problems", "list problems, for a program"],
+  ]);
   command.addHelpText(
     "after",
     `
@@ -24,10 +28,6 @@ that the context covers every message exactly once, that every large file is the
 placements and boundaries match their seals, and that the index matches. Changes nothing. What it does not prove is
 listed in docs/storage.md. Ends with status ${ERROR_CODES.verification_failed.exit} when something is wrong.`,
   );
-  addExamples(command, [
-    ["lcm verify", "check the archive"],
-    ["lcm verify --json | jq .data.problems", "list problems, for a program"],
-  ]);
 }
 
 async function runVerify(invocation: Invocation): Promise<void> {
