@@ -1,6 +1,6 @@
 /**
- * Folders that a `.lcmignore` excluded, in a small file beside the database: when a project is deleted, its `.lcmignore` goes with it, and its
- * sessions, which are elsewhere, must not be stored then. A folder that exists again without one is no longer excluded.
+ * Folders that a `.lcmignore` excluded, in a small file beside the database: when a project is deleted, its `.lcmignore` is deleted
+ * with it, but its sessions are stored elsewhere and must stay excluded. If the folder exists again without that file, its sessions are stored.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { nameLocally, parseObject } from "@lossless/core/formats";

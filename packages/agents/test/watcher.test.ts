@@ -91,7 +91,7 @@ const waitForLines = (engine: Engine, session: string, lines: readonly string[])
   vi.waitFor(async () => expect(await readSession(engine, session)).toEqual(lines), PATIENCE);
 
 describe("a watcher", () => {
-  test("goes on beside a file that cannot be examined", async () => {
+  test("continues when a file cannot be examined", async () => {
     const home = makeHome();
     const path = sessionFile(home, "s1");
     write(path, row("s1", 0, "/srv/app"));

@@ -69,6 +69,10 @@ export async function playOrExplain<S extends StepScript, P extends PlayedSteps>
 ): Promise<P> {
   const played = await play(script);
   if (played.faults.length === 0) return played;
+  // Shortening plays it again and again, which may take many minutes.
+  console.error(
+    `seed ${script.seed} fails after ${played.trail.length} steps and is shortened now: ${played.faults[0] ?? ""}`,
+  );
   const short = await shorten(script, played, closely);
   throw new Error(
     [
