@@ -15,8 +15,9 @@ export interface PlayedSteps {
   readonly faults: readonly string[];
 }
 
-/** A shortened script need not be the shortest. */
+/** A shortened script need not be the shortest, and what failed must be told before anything takes the test for one that hangs. */
 const MAX_TRIES = 60;
+const MAX_SHORTENING_MS = 180_000;
 
 export const stepsUpTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1);
 
@@ -40,13 +41,15 @@ async function shorten<S extends StepScript, P extends PlayedSteps>(
   play: Play<S, P>,
 ): Promise<{ script: S; played: P }> {
   let best = { script: { ...script, steps: script.steps.slice(0, failed.trail.length) }, played: failed };
+  const startedAt = performance.now();
   let tries = 0;
+  const isTired = (): boolean => tries >= MAX_TRIES || performance.now() - startedAt >= MAX_SHORTENING_MS;
   for (
     let size = Math.ceil(best.script.steps.length / 2);
     size >= 1;
     size = size === 1 ? 0 : Math.ceil(size / 2)
   ) {
-    for (let at = 0; at < best.script.steps.length && tries < MAX_TRIES;) {
+    for (let at = 0; at < best.script.steps.length && !isTired();) {
       const steps = best.script.steps.toSpliced(at, size);
       if (steps.length === 0) break;
       tries += 1;

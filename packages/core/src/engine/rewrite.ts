@@ -68,7 +68,8 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
   if (request.text !== undefined && request.text.sourceKeys.join() !== sourceKeys.join())
     throw changedMeanwhile(node.summaryId);
   const summaryId = makeSummaryId((size) => clock.random(size));
-  const put = async (text: NewText, spent: SpendRecord | null): Promise<RewriteResult> => {
+  /** Null: the summary changed meanwhile. The cost is stored all the same, so that this must not be tried again. */
+  const put = async (text: NewText, spent: SpendRecord | null): Promise<RewriteResult | null> => {
     const { content, model, level } = text;
     const tokens = measure(engine, content, node.depth, run);
     const answer = {
@@ -87,19 +88,23 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
     }
     const summary = { summaryId, content, tokens, model, level, spent };
     const outcome = await store.replaceSummary({ oldId: node.summaryId, summary, sourceKeys }, clock.now());
-    if (outcome.kind === "stale") throw changedMeanwhile(node.summaryId);
-    return { ...answer, newId: outcome.summaryId };
+    return outcome.kind === "stale" ? null : { ...answer, newId: outcome.summaryId };
   };
-  if (request.text !== undefined) return put(request.text, null);
+  const need = (result: RewriteResult | null): RewriteResult => {
+    if (result === null) throw changedMeanwhile(node.summaryId);
+    return result;
+  };
+  if (request.text !== undefined) return need(await put(request.text, null));
   const signal = request.signal ?? engine.closing.signal;
-  const kept: RewriteResult[] = [];
+  const kept: (RewriteResult | null)[] = [];
   const keep = request.dryRun
     ? undefined
     : async (text: NewText, spent: SpendRecord): Promise<unknown> =>
         kept.push(await keepTrying(() => put(text, spent), signal));
   const readSources = (id: string): Promise<readonly RunItem[]> => store.readSources(id);
   const text = await writeText(engine, node, run, { ...request, keep }, readSources);
-  return kept[0] ?? put(text, null);
+  const [result = await put(text, null)] = kept;
+  return need(result);
 }
 
 type NewText = Pick<SummaryText, "content" | "model" | "level">;

@@ -153,11 +153,12 @@ export interface SentCall {
     | { readonly kind: "arm"; readonly fuse: number | null };
 }
 
-/** To the parent; the error is that of the call. */
+/** To the parent; the error is that of the call, whose own fields are lost on the way. */
 export interface SentAnswer {
   readonly id: number;
   readonly result?: unknown;
   readonly error?: Error;
+  readonly code?: string;
 }
 
 export interface RealOrders extends ProcessOrders {
@@ -204,11 +205,11 @@ export class RealProcess implements SimulatedProcess {
     return waiting.promise;
   }
 
-  #take({ id, result, error }: SentAnswer): void {
+  #take({ id, result, error, code }: SentAnswer): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (error === undefined) waiting?.resolve(result);
-    else waiting?.reject(error);
+    else waiting?.reject(Object.assign(error, { code }));
   }
 
   #failAll(): void {

@@ -5,6 +5,7 @@
 import { makeRandom } from "@lossless/testkit";
 import { openStore } from "lossless-claw";
 
+import { EngineError } from "../../src/index.ts";
 import type { Engine } from "../../src/index.ts";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
 import { openSimulatedEngine } from "./simulated-process.ts";
@@ -38,7 +39,8 @@ async function answer({ id, skewMs: skew, asked }: SentCall): Promise<SentAnswer
     fuse = asked.fuse;
     return { id };
   } catch (error) {
-    return { id, error: error instanceof Error ? error : new Error(String(error)) };
+    const code = error instanceof EngineError ? { code: error.code } : {};
+    return { id, error: error instanceof Error ? error : new Error(String(error)), ...code };
   }
 }
 

@@ -70,6 +70,9 @@ const MAX_FUSE = 60;
 /** After this long, the lease of a process that was killed has ended. */
 const LEASE_ENDED_MS = 200_000;
 const MAX_TALKS = 3;
+/** How often a summary is picked again after it changed; each change is a fold, of which few are under way. */
+const MAX_PICKS = 20;
+const CHANGED: ReadonlySet<string> = new Set(["database_busy", "not_found"]);
 
 export class Simulation {
   readonly trail: string[] = [];
@@ -499,20 +502,29 @@ export class Simulation {
   }
 
   async #rewriteSummary(): Promise<void> {
-    const summaryId = await this.#pickSummary();
-    if (summaryId !== null)
-      await this.engine.rewriteSummary({ summaryId, dryRun: false, isExtractive: this.#random.next() < 0.5 });
+    const isExtractive = this.#random.next() < 0.5;
+    await this.#onSummary((summaryId) =>
+      this.engine.rewriteSummary({ summaryId, dryRun: false, isExtractive }),
+    );
   }
 
   async #dissolveSummary(): Promise<void> {
-    const summaryId = await this.#pickSummary();
-    if (summaryId !== null) await this.engine.dissolveSummary({ summaryId, dryRun: false });
+    await this.#onSummary((summaryId) => this.engine.dissolveSummary({ summaryId, dryRun: false }));
   }
 
-  async #pickSummary(): Promise<string | null> {
+  /** Folds in the background may replace the summary that was picked; then the next best is taken, as a person would. */
+  async #onSummary(work: (summaryId: string) => Promise<unknown>): Promise<void> {
     const at = this.#random.next();
-    const published = await this.engine.listPublished({ after: "", limit: 1_000 });
-    return published[Math.floor(at * published.length)]?.summaryId ?? null;
+    for (let tries = 1; ; tries++) {
+      const published = await this.engine.listPublished({ after: "", limit: 1_000 });
+      const summaryId = published[Math.floor(at * published.length)]?.summaryId;
+      if (summaryId === undefined) return;
+      try {
+        return void (await work(summaryId));
+      } catch (error) {
+        if (tries >= MAX_PICKS || !CHANGED.has((error as { code?: string }).code ?? "")) throw error;
+      }
+    }
   }
 
   /** The archive is moved into another one, which must then be the same. */

@@ -151,6 +151,26 @@ describe("rewriting", () => {
     await engine.close();
   });
 
+  test("refuses what a model wrote about a summary that changed meanwhile, and counts the call once", async () => {
+    using folder = makeTemporaryFolder();
+    await build(folder);
+    const engine: Engine = await open(folder, async (request, signal) => {
+      await engine.setBranch({ session, offBranch: ["e1"] });
+      return write(request, signal);
+    });
+    const [leaf] = await planRewrite(engine, { conversationId: 1, depth: 0 });
+    const summaryId = leaf?.summaryId ?? "";
+    await expect(engine.rewriteSummary({ summaryId, dryRun: false })).rejects.toMatchObject({
+      code: "database_busy",
+      message: expect.stringContaining("changed meanwhile"),
+    });
+    expect((await engine.spend({ by: "all" }))[0]?.calls).toBe(1);
+    expect(await problems(engine)).toEqual([]);
+    // Nothing changes any more.
+    expect((await engine.rewriteSummary({ summaryId, dryRun: false })).newId).not.toBeNull();
+    await engine.close();
+  });
+
   test("takes the same text again for sources that changed, so that it is stale no longer", async () => {
     using folder = makeTemporaryFolder();
     await build(folder);
