@@ -113,7 +113,7 @@ type OriginRow = Pick<Row<"conversations">, (typeof ORIGIN_COLUMNS)[number]>;
 
 /** Asks for what is only known to be needed once the place and the versions are known. */
 function* askRest(
-  { events, origin, import: mark }: AppendPlanRequest,
+  { session, events, origin, import: mark }: AppendPlanRequest,
   found: SessionPlacements,
   versions: readonly Version[],
   messageIds: readonly number[],
@@ -137,10 +137,13 @@ function* askRest(
   const from = origin && found.head ? [found.head.conversation_id] : [];
   const isEnough =
     !isNew && mark === undefined && others.length + fileIds.size + reporting.size + from.length === 0;
-  const [rows, files, usage, origins, noted, sessionIds, conversationIds] = isEnough
-    ? [[], [], [], [], [], [], []]
+  // Versions elsewhere were read before their conversation was locked.
+  const again = others.length === 0 ? [] : listIds(events.map(({ event }) => event));
+  const [rows, locked, files, usage, origins, noted, sessionIds, conversationIds] = isEnough
+    ? [[], [], [], [], [], [], [], []]
     : yield* together(
         read.lockHeads(others),
+        read.versions(session, again),
         read.files([...fileIds]),
         read.cacheUsage([...reporting]),
         read.rows({
@@ -156,7 +159,7 @@ function* askRest(
         read.ids("conversations", isNew ? 1 : 0),
       );
   return {
-    versions,
+    versions: others.length === 0 ? versions : locked,
     ...answerHeads([...rows, found.head], {
       sessions: sessionIds,
       conversations: conversationIds,

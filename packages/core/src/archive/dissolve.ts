@@ -6,7 +6,7 @@ import { EngineError, must } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
 import type { DissolveResult } from "../store/repair.ts";
 import { Changes } from "./changes.ts";
-import { Head } from "./head.ts";
+import { lockHeads } from "./heads.ts";
 import { read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
 import type { RunRow } from "./reads.ts";
@@ -55,16 +55,17 @@ export function* planDissolution(summaryId: string): Asking<DissolveResult | nul
 
 export function* planDissolve(summaryId: string, now: number): Plan<DissolveResult | null> {
   const changes = new Changes();
+  const known = yield* read.summaries([summaryId]);
+  const heads = yield* lockHeads(
+    changes,
+    known.map((summary) => summary.conversation_id),
+  );
   const found = yield* look(summaryId);
   if (!found) return changes.done(null);
   const { report, item, sources } = found;
   const { conversationId: conversation_id } = report;
-  const [[headRow], derived, ahead] = yield* together(
-    read.lockHeads([conversation_id]),
-    read.derivedFrom(summaryId),
-    read.madeAhead(conversation_id),
-  );
-  const head = new Head(must(headRow, `conversation ${conversation_id}`));
+  const [derived, ahead] = yield* together(read.derivedFrom(summaryId), read.madeAhead(conversation_id));
+  const head = heads.of(conversation_id);
   changes.delete("context_items", { conversation_id, start_pos: item.start_pos, seq: item.seq });
   for (const { start_pos, seq, end_pos, message_id, summary_id, tokens, messages, depth, hidden } of sources)
     changes.insert("context_items", {
@@ -86,6 +87,6 @@ export function* planDissolve(summaryId: string, now: number): Plan<DissolveResu
       changes.update("summaries", { summary_id }, { state: "retired" });
   head.noteShown(0, report.tokensAfter - report.tokensBefore);
   head.noteSummary(true, 0);
-  head.save(changes, now);
+  heads.save(now);
   return changes.done(report);
 }

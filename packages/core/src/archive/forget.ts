@@ -11,7 +11,7 @@ import type { ForgetResult, ForgetPlan, ForgetRequest } from "../store/repair.ts
 import { Changes } from "./changes.ts";
 import { findCopies } from "./copied.ts";
 import { dropVainDebts } from "./debts.ts";
-import { lockHeads } from "./heads.ts";
+import { askLocked } from "./heads.ts";
 import type { Heads } from "./heads.ts";
 import { changeHidden } from "./hide.ts";
 import { flush, read, together } from "./plan.ts";
@@ -66,18 +66,23 @@ function toPlan({ versions, files, summaries }: Selection): ForgetPlan {
 
 export function* planForget(request: ForgetRequest): Plan<ForgetResult> {
   const changes = new Changes();
-  const selection = yield* select(request.messageIds, request.alsoSummaryIds);
-  const { versions, files, summaries } = selection;
+  const { found: selection, heads } = yield* askLocked(
+    changes,
+    () => select(request.messageIds, request.alsoSummaryIds),
+    listConversations,
+  );
+  const { summaries } = selection;
   if (!(yield* matches(summaries, request))) return changes.done({ kind: "stale" });
-  const ids = [...versions, ...files, ...summaries].map((row) => row.conversation_id);
-  const heads = yield* lockHeads(changes, ids);
   yield* eraseMessages(changes, heads, selection, request);
   yield* replaceSummaries(changes, heads, summaries, request);
   heads.save(request.now);
   yield* flush(changes);
-  yield* dropVainDebts(changes, ids);
+  yield* dropVainDebts(changes, listConversations(selection));
   return changes.done({ kind: "forgotten", plan: toPlan(selection) });
 }
+
+const listConversations = ({ versions, files, summaries }: Selection): number[] =>
+  [...versions, ...files, ...summaries].map((row) => row.conversation_id);
 
 /** Whether the new texts are for exactly the affected published summaries, made from their current sources. */
 function* matches(summaries: readonly TouchedSummary[], { replacements }: ForgetRequest): Asking<boolean> {

@@ -4,7 +4,7 @@ import { must } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
 import type { Changes, RowWriter } from "./changes.ts";
 import { describeConversation, Head } from "./head.ts";
-import { read } from "./plan.ts";
+import { Conflict, read } from "./plan.ts";
 import type { Asking } from "./plan.ts";
 import type { HeadRow, NumberedTable } from "./reads.ts";
 
@@ -30,6 +30,26 @@ export function answerHeads(
 /** The heads of conversations, for a plan that begins none. */
 export function* lockHeads(changes: Changes, conversationIds: readonly number[]): Asking<Heads> {
   return new Heads(answerHeads(yield* read.lockHeads([...new Set(conversationIds)])), changes);
+}
+
+/**
+ * For a plan that must ask first to know which conversations it changes: asks, locks them, and asks again, because on a server others may have
+ * changed them before the lock was this plan's. Only the second answer counts. The lock and the first questions after it are one set.
+ */
+export function* askLocked<T>(
+  changes: Changes,
+  ask: () => Asking<T>,
+  namesIds: (found: T) => readonly number[],
+): Asking<{ readonly found: T; readonly heads: Heads }> {
+  const ids = new Set(namesIds(yield* ask()));
+  const again = ask();
+  let step = again.next([]);
+  const [rows, ...answers] = yield [read.lockHeads([...ids]), ...(step.done ? [] : step.value)];
+  if (!step.done) step = again.next(answers);
+  while (!step.done) step = again.next(yield step.value);
+  if (namesIds(step.value).some((id) => !ids.has(id)))
+    throw new Conflict("another conversation is concerned now");
+  return { found: step.value, heads: new Heads(answerHeads(rows as HeadRow[]), changes) };
 }
 
 export class Heads {

@@ -3,7 +3,8 @@
  * answers and applies: a local one directly, a server with one round trip for each set.
  *
  * Rules for plans. A question is a value: `yield*` asks one, {@link together} asks several at once. A plan does not see what it has not
- * flushed yet. It is made by a function that may be called again: no clock, no randomness, no long work. Locks come first in their set.
+ * flushed yet. It is made by a function that may be called again: no clock, no randomness, no long work. Locks come first in their set;
+ * what was asked before them only says what to lock, and is asked again (`askLocked`).
  */
 import type { Changes } from "./changes.ts";
 import { READ_NAMES } from "./reads.ts";

@@ -7,14 +7,14 @@ import type { HiddenReason, SessionRef } from "../model/message.ts";
 import type { BoundaryResult, BoundaryRequest, RelabelSession } from "../store/rows.ts";
 import { Changes } from "./changes.ts";
 import type { Head } from "./head.ts";
-import { lockHeads } from "./heads.ts";
+import { askLocked } from "./heads.ts";
 import type { Heads } from "./heads.ts";
 import { changeHidden } from "./hide.ts";
 import { EVENT_KIND, nameEvent } from "./identity.ts";
 import { describeSession, openPlacement } from "./placement.ts";
 import type { Placement } from "./placement.ts";
 import { flushIfLong, read, together } from "./plan.ts";
-import type { Plan } from "./plan.ts";
+import type { Asking, Plan } from "./plan.ts";
 import type { HeadRow, HideableMessage, NamedMessage } from "./reads.ts";
 
 /** Gives messages stored under provisional ids the host's own ids. New ids that are already known are left alone. */
@@ -25,15 +25,13 @@ export function* planRelabel(
 ): Plan<number> {
   const changes = new Changes();
   const ids = new Set(labels.flatMap(({ from, to }) => [from, to]));
-  const [[known], named] = yield* together(
-    read.sessions(session.owner, [session.id]),
-    read.events(session, [...ids]),
-  );
-  const names = new Map(named.map((event) => [nameEvent(event.event_id), event]));
-  const heads = yield* lockHeads(
+  const { found, heads } = yield* askLocked(
     changes,
-    named.map((event) => event.conversation_id),
+    () => together(read.sessions(session.owner, [session.id]), read.events(session, [...ids])),
+    ([, events]) => events.map((event) => event.conversation_id),
   );
+  const [[known], named] = found;
+  const names = new Map(named.map((event) => [nameEvent(event.event_id), event]));
   let changed = 0;
   for (const { from, to } of labels) {
     const event = names.get(nameEvent(from));
@@ -85,10 +83,12 @@ export function* planRelabelSession({ from, session, cursor, now }: RelabelSessi
     read.ids("sessions", 1),
   );
   if (!old || taken) return changes.done(false);
-  const stored = yield* read.allEvents(old.session_ref);
-  const heads = yield* lockHeads(
+  const { found: stored, heads } = yield* askLocked(
     changes,
-    stored.map((event) => event.conversation_id),
+    function* ask() {
+      return yield* read.allEvents(old.session_ref);
+    },
+    (events) => events.map((event) => event.conversation_id),
   );
   const { last_event } = old;
   changes.insert("sessions", { ...describeSession(session_ref, owner, id), cursor: old.cursor, last_event });
@@ -117,17 +117,21 @@ export interface HideRequest {
 export function* planSetHidden({ session, reason, eventIds, mode, now }: HideRequest): Plan<number> {
   const changes = new Changes();
   const bit = HIDDEN[reason];
-  const [named, present] = yield* together(
-    read.events(session, [...new Set(eventIds)]),
-    read.hiddenFor(session, bit),
-  );
-  const wanted = new Map<number, HideableMessage>(named.map((event) => [event.message_id, event]));
-  const hide = inOrder([...wanted.values()].filter(({ hidden_now }) => (hidden_now & bit) === 0));
-  const show = mode === "exactly" ? inOrder(present.filter(({ message_id }) => !wanted.has(message_id))) : [];
-  const heads = yield* lockHeads(
-    changes,
+  const select = function* select(): Asking<{ hide: HideableMessage[]; show: HideableMessage[] }> {
+    const [named, present] = yield* together(
+      read.events(session, [...new Set(eventIds)]),
+      read.hiddenFor(session, bit),
+    );
+    const wanted = new Map<number, HideableMessage>(named.map((event) => [event.message_id, event]));
+    return {
+      hide: inOrder([...wanted.values()].filter(({ hidden_now }) => (hidden_now & bit) === 0)),
+      show: mode === "exactly" ? inOrder(present.filter(({ message_id }) => !wanted.has(message_id))) : [],
+    };
+  };
+  const { found, heads } = yield* askLocked(changes, select, ({ hide, show }) =>
     [...hide, ...show].map((message) => message.conversation_id),
   );
+  const { hide, show } = found;
   yield* changeHidden(changes, heads, [
     ...hide.map((message) => ({ message, after: message.hidden_now | bit })),
     ...show.map((message) => ({ message, after: message.hidden_now & ~bit })),

@@ -29,7 +29,13 @@ export function* planRecordUnsealing(
 export function* planReplaceSealed(messageId: number, values: readonly SealedValue[]): Plan<null> {
   const changes = new Changes();
   const message_id = messageId;
-  const [redactions, sealed] = yield* together(
+  const [message] = yield* readRows("messages", ["message_id", "conversation_id"], {
+    column: "message_id",
+    keys: [messageId],
+  });
+  if (!message) return changes.done(null);
+  const [, redactions, sealed] = yield* together(
+    read.lockHeads([message.conversation_id]),
     read.count("redactions", { message_id }),
     read.count("sealed_values", { message_id }),
   );

@@ -347,7 +347,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     if (!summaryId) return;
     const dry = await both.store.dissolveSummary({ summaryId, dryRun: true, now });
     const request = { summaryId, dryRun: false, now };
-    const done = await both.run(both.store.dissolveSummary(request), () => planDissolve(summaryId, now), 4);
+    const done = await both.run(both.store.dissolveSummary(request), () => planDissolve(summaryId, now), 6);
     expect(done).toEqual(dry);
   };
   const dropSome = async (): Promise<void> => {

@@ -1,0 +1,153 @@
+/**
+ * A write that waits for another one counts on what that one has left. On a server it may have asked before it had to wait, which no other store
+ * allows: here each pair of writes queues up behind a lock in a known order.
+ */
+import { deriveMessage } from "@lossless/core/testing";
+import type { Store } from "@lossless/core/ports";
+import {
+  batchOf,
+  fold,
+  makeEvent,
+  readContext,
+  readItems,
+  say,
+  session,
+  tell,
+  textOf,
+} from "@lossless/testkit/contract/parts.ts";
+import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
+import { describePostgres } from "@lossless/testkit/postgres-server.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { openPostgresStore } from "../src/postgres-store.ts";
+import { BareClient } from "../src/testing.ts";
+
+const NOW = 5_000;
+const ASKED = { alsoSummaryIds: [], replacements: [], reason: "asked", now: NOW };
+const WAITING =
+  "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+type Write = (store: Store) => Promise<unknown>;
+
+interface Stage {
+  readonly store: Store;
+  readonly conversationId: number;
+  readonly ids: readonly number[];
+  /** Runs both, each in a store of its own, in this order; the second one has begun before the first ends. */
+  queue<A, B>(
+    first: (store: Store) => Promise<A>,
+    second: (store: Store) => Promise<B>,
+  ): Promise<readonly [A, B]>;
+}
+
+describePostgres("a write that had to wait", (server) => {
+  async function setStage(): Promise<Stage> {
+    const address = await server.createDatabase();
+    const open = async (): Promise<Store> => {
+      const opened = await openPostgresStore({ address, create: true, derive: deriveMessage });
+      onTestFinished(() => opened.close());
+      return opened;
+    };
+    const store = await open();
+    const others = [await open(), await open()] as const;
+    const holder = new BareClient(address);
+    await holder.connect();
+    onTestFinished(() => holder.end());
+    const { conversationId, ids } = await tell(store, ["the stork", "the heron", "the crane", "the swan"]);
+    const expectWaiting = (count: number): Promise<void> =>
+      expect.poll(() => server.query(address, WAITING), { timeout: HANG_LIMIT_MS }).toHaveLength(count);
+    return {
+      store,
+      conversationId,
+      ids,
+      queue: async (first, second) => {
+        await holder.send(
+          `BEGIN; SELECT 1 FROM conversations WHERE conversation_id = ${conversationId} FOR NO KEY UPDATE`,
+        );
+        const one = first(others[0]);
+        await expectWaiting(1);
+        const two = second(others[1]);
+        await expectWaiting(2);
+        await holder.send("COMMIT");
+        return [await one, await two];
+      },
+    };
+  }
+
+  const expectProven = async (store: Store): Promise<void> =>
+    expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+
+  test("does not forget a message without the summary that was published meanwhile", async () => {
+    const { store, conversationId, ids, queue } = await setStage();
+    const run = await readItems(store, conversationId, 0, 2);
+    const fresh = { conversationId, run, summary: textOf(1, "a stork was seen"), now: NOW };
+    const forget: Write = (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1) });
+    const [published, forgotten] = await queue(
+      (other) => other.storeSummary({ ...fresh, state: "cover" }),
+      forget,
+    );
+    expect(published).toMatchObject({ kind: "published" });
+    expect(forgotten).toEqual({ kind: "stale" });
+    await expectProven(store);
+  });
+
+  test("does not erase a prepared summary that was published meanwhile", async () => {
+    const { store, conversationId, ids, queue } = await setStage();
+    await fold(store, conversationId, { count: 2, text: textOf(1), state: "prepared" });
+    const run = await readItems(store, conversationId, 0, 2);
+    const folds = [{ summaryId: textOf(1).summaryId, run }];
+    const [published, forgotten] = await queue(
+      (other) => other.publishStored({ conversationId, folds, now: NOW }),
+      (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1) }),
+    );
+    expect(published).toMatchObject([{ kind: "published" }]);
+    expect(forgotten).toEqual({ kind: "stale" });
+    await expectProven(store);
+  });
+
+  test("does not dissolve a summary that was condensed meanwhile", async () => {
+    const { store, conversationId, ids, queue } = await setStage();
+    await fold(store, conversationId, { count: 2, text: textOf(1) });
+    const run = await readItems(store, conversationId, 0, 2);
+    const summary = textOf(2);
+    const [published, dissolved] = await queue(
+      (other) => other.storeSummary({ conversationId, run, summary, state: "cover", now: NOW }),
+      (other) => other.dissolveSummary({ summaryId: textOf(1).summaryId, dryRun: false, now: NOW }),
+    );
+    expect(published).toMatchObject({ kind: "published" });
+    expect(dissolved).toBeNull();
+    expect(await readContext(store, conversationId)).toEqual([summary.summaryId, ids[3]]);
+    await expectProven(store);
+  });
+
+  test("hides a message for two reasons", async () => {
+    const { store, conversationId, ids, queue } = await setStage();
+    await queue(
+      (other) => other.setHidden(session, "branch", ["e1"], NOW, "exactly"),
+      (other) => other.setHidden(session, "heartbeat", ["e1"], NOW, "add"),
+    );
+    await store.setHidden(session, "branch", [], NOW, "exactly");
+    expect(await readContext(store, conversationId)).toEqual([ids[0], ids[2], ids[3]]);
+    await expectProven(store);
+  });
+
+  test("stores a revision once that two sessions hand over, of which one has the message by a fork", async () => {
+    const { store, conversationId, queue } = await setStage();
+    const child = { ...session, key: "agent:main:fork", id: "session-2" };
+    const eventIds = ["e0", "e1"];
+    const point = await store.findForkPoint({ owner: session.owner, parentSessionId: session.id, eventIds });
+    if (point === null) throw new Error("no point to fork at");
+    await store.fork({ session: child, parentSessionId: session.id, eventIds, point, items: [], now: NOW });
+    const events = [makeEvent("e1", say("the grey heron"))];
+    const outcomes = await queue(
+      (other) => other.append(batchOf(events)),
+      (other) => other.append(batchOf(events, { session: child })),
+    );
+    expect(outcomes.flatMap(({ results }) => results.map(({ outcome }) => outcome))).toEqual([
+      "revision",
+      "known",
+    ]);
+    const { items } = await store.readCoverHead({ conversationId, maxMessageTokens: 100_000 });
+    expect(items).toHaveLength(4);
+    await expectProven(store);
+  });
+});
