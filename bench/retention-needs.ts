@@ -60,6 +60,8 @@ interface Score {
   readonly tail: SizeScore;
   /** Share of the characters of our summaries, at both sizes, in lists of names. */
   readonly names: number;
+  /** Share of the characters of our context, at the size of the host's summary, in summaries. */
+  readonly told: number;
 }
 
 async function scoreCase(of: NeedCase, show: boolean): Promise<Score> {
@@ -77,6 +79,7 @@ async function scoreCase(of: NeedCase, show: boolean): Promise<Score> {
       host === null ? null : host + lastChars(texts, TAIL_CHARS),
     ),
     names: nameShare(`${small}\n${large}`),
+    told: contentsOf(small).length / small.length,
   };
 }
 
@@ -110,9 +113,12 @@ const CONTENT = /<content>\n([\s\S]*?)\n {2}<\/content>/g;
 const NAME_LIST =
   /^(?:Files|Functions|Names|Commits|Commands run|Errors): [^\n]*$|\((?:defines )?[^\s(),;]+(?:(?:, |; uses )[^\s(),;]+)+\)/gm;
 
+const contentsOf = (context: string): string =>
+  [...context.matchAll(CONTENT)].map(([, content]) => content).join("\n");
+
 /** Lines of names and names in brackets. */
 function nameShare(context: string): number {
-  const summaries = [...context.matchAll(CONTENT)].map(([, content]) => content).join("\n");
+  const summaries = contentsOf(context);
   const names = [...summaries.matchAll(NAME_LIST)].reduce((sum, [list]) => sum + list.length, 0);
   return summaries === "" ? 0 : names / summaries.length;
 }
@@ -128,6 +134,7 @@ function scoreRow(name: string, scores: readonly Score[]): Row {
       GOALS.summary,
       scores.map(({ summary }) => summary),
     ),
+    told: percent(mean(scores.map((score) => score.told))),
     ...sizeColumns(
       " + tail",
       GOALS.tail,

@@ -59,7 +59,7 @@ test("a script that fails is shortened to what it takes, and named by a command"
   const script = { seed: 4, steps: stepsUpTo(60), makeGround: makeForgetful, crashes: 0, proveEvery: 10 };
   const error = await playOrExplain(script, FILE).catch(String);
   expect(error).toMatch(/seed 4 fails after \d\d steps: \d+ events came in, \d+ are stored/);
-  expect(error).toMatch(/Shortened to [1-9] steps: .*\d (?:replay|reorder)/);
+  expect(error).toMatch(/Shortened to [1-9] steps: .*\d (?:replay|reorder|slice)/);
   expect(error).toMatch(/LCM_SEED=4 LCM_STEPS=[\d,]+ npx vitest run packages\/core/);
 });
 

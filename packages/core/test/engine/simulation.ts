@@ -2,7 +2,7 @@
  * Conversations that everything happens to, drawn from a seed: turns with tool groups, rows found late, revisions, branches that are left
  * and taken up again, heartbeats, soft boundaries and resets, histories handed over again whole, in slices and in the wrong order, forks,
  * summaries written again and taken back, messages forgotten, the archive moved into another one, with folds, upkeep and contexts in
- * between, models that fail, clocks that are set back, and processes that are killed.
+ * between, two of these at the same moment, models that fail, clocks that are set back, and processes that are killed.
  *
  * Each step draws from a seed of its own, so that a script is a list of step numbers, and steps can be left out without changing the others.
  *
@@ -50,6 +50,8 @@ interface Act {
   readonly run: () => Promise<unknown>;
   /** A host that was killed in the middle of it would do it again. */
   readonly canCrash?: true;
+  /** May happen at the same moment as another one: what is left does not depend on which comes first. */
+  readonly canMeet?: true;
 }
 
 export interface SimulationOptions {
@@ -100,22 +102,23 @@ export class Simulation {
     this.#random = makeRandom(options.seed);
     this.#modelRandom = makeRandom(options.seed + 2);
     this.#acts = [
-      { name: "turn", weight: 30, run: () => this.#appendTurn(), canCrash: true },
-      { name: "late row", weight: 6, run: () => this.#appendLate(), canCrash: true },
-      { name: "revision", weight: 5, run: () => this.#revise(), canCrash: true },
+      { name: "turn", weight: 30, run: () => this.#appendTurn(), canCrash: true, canMeet: true },
+      { name: "late row", weight: 6, run: () => this.#appendLate(), canCrash: true, canMeet: true },
+      { name: "revision", weight: 5, run: () => this.#revise(), canCrash: true, canMeet: true },
       { name: "replay", weight: 3, run: () => this.#replay(), canCrash: true },
-      { name: "slice", weight: 4, run: () => this.#replaySlice(), canCrash: true },
+      { name: "slice", weight: 4, run: () => this.#replaySlice(), canCrash: true, canMeet: true },
       { name: "reorder", weight: 2, run: () => this.#replayShuffled(), canCrash: true },
-      { name: "branch", weight: 4, run: () => this.#changeBranch(), canCrash: true },
-      { name: "heartbeat", weight: 3, run: () => this.#beat(), canCrash: true },
+      { name: "branch", weight: 4, run: () => this.#changeBranch(), canCrash: true, canMeet: true },
+      { name: "heartbeat", weight: 3, run: () => this.#beat(), canCrash: true, canMeet: true },
       { name: "new", weight: 1, run: () => this.#recordBoundary("new"), canCrash: true },
       { name: "reset", weight: 0.5, run: () => this.#recordBoundary("reset"), canCrash: true },
       { name: "fork", weight: 1.5, run: () => this.#fork(), canCrash: true },
-      { name: "forget", weight: 2, run: () => this.#forget(), canCrash: true },
-      { name: "compact", weight: 7, run: () => this.#compact(), canCrash: true },
-      { name: "maintain", weight: 7, run: () => this.#maintain(), canCrash: true },
-      { name: "rewrite", weight: 2, run: () => this.#rewriteSummary(), canCrash: true },
-      { name: "dissolve", weight: 1, run: () => this.#dissolveSummary(), canCrash: true },
+      { name: "forget", weight: 2, run: () => this.#forget(), canCrash: true, canMeet: true },
+      { name: "compact", weight: 7, run: () => this.#compact(), canCrash: true, canMeet: true },
+      { name: "maintain", weight: 7, run: () => this.#maintain(), canCrash: true, canMeet: true },
+      { name: "rewrite", weight: 2, run: () => this.#rewriteSummary(), canCrash: true, canMeet: true },
+      { name: "dissolve", weight: 1, run: () => this.#dissolveSummary(), canCrash: true, canMeet: true },
+      { name: "two at once", weight: 5, run: () => this.#actTogether() },
       { name: "move", weight: 1, run: () => this.#move() },
       { name: "wait", weight: 1, run: async () => (this.#skewMs += 7_200_000) },
       { name: "clock", weight: 0.7, run: async () => this.#setClock() },
@@ -181,6 +184,17 @@ export class Simulation {
     }
     await process.arm(null);
     if (process.isKilled) await this.#wakeUp();
+  }
+
+  /** Two acts at the same moment, by different processes where there are two. Each draws all it needs before it waits for the first time. */
+  async #actTogether(): Promise<void> {
+    const acts = this.#acts.filter(({ canMeet }) => canMeet);
+    const first = this.#random.pick(acts);
+    const second = this.#random.pick(acts.filter((act) => act !== first));
+    this.trail[this.trail.length - 1] += ` (${first.name}, ${second.name})`;
+    const begun = first.run();
+    this.#actor = (this.#actor + 1) % this.#processes.length;
+    await Promise.all([begun, second.run()]);
   }
 
   /** From a seed of its own, so that the same steps do the same with one process and with two. */
