@@ -32,10 +32,15 @@ interface Stage {
   readonly store: Store;
   readonly conversationId: number;
   readonly ids: readonly number[];
-  /** Runs both, each in a store of its own, in this order; the second one has begun before the first ends. */
+  readonly address: string;
+  /**
+   * Runs both, each in a store of its own, in this order: the second one has begun before the first ends, which waits for what the statement
+   * locks; for the head of the conversation if there is none.
+   */
   queue<A, B>(
     first: (store: Store) => Promise<A>,
     second: (store: Store) => Promise<B>,
+    lock?: string,
   ): Promise<readonly [A, B]>;
 }
 
@@ -59,15 +64,18 @@ describePostgres("a write that had to wait", (server) => {
       store,
       conversationId,
       ids,
-      queue: async (first, second) => {
-        await holder.send(
-          `BEGIN; SELECT 1 FROM conversations WHERE conversation_id = ${conversationId} FOR NO KEY UPDATE`,
-        );
+      address,
+      queue: async (
+        first,
+        second,
+        lock = `SELECT 1 FROM conversations WHERE conversation_id = ${conversationId} FOR NO KEY UPDATE`,
+      ) => {
+        await holder.send(`BEGIN; ${lock}`);
         const one = first(others[0]);
         await expectWaiting(1);
         const two = second(others[1]);
-        await expectWaiting(2);
-        await holder.send("COMMIT");
+        await Promise.race([two, expectWaiting(2)]);
+        await holder.send("ROLLBACK");
         return [await one, await two];
       },
     };
@@ -149,5 +157,24 @@ describePostgres("a write that had to wait", (server) => {
     const { items } = await store.readCoverHead({ conversationId, maxMessageTokens: 100_000 });
     expect(items).toHaveLength(4);
     await expectProven(store);
+  });
+
+  test("keeps a name and a tag that two programs give", async () => {
+    const { store, conversationId, queue } = await setStage();
+    await queue(
+      (other) => other.label({ conversationId, update: { name: "birds" }, now: NOW }),
+      (other) => other.label({ conversationId, update: { addTags: ["water"] }, now: NOW }),
+    );
+    expect(await store.readConversation(conversationId)).toMatchObject({ name: "birds", tags: ["water"] });
+  });
+
+  test("does not bring back a name that was forgotten meanwhile", async () => {
+    const { store, conversationId, ids, queue } = await setStage();
+    await store.label({ conversationId, update: { name: "about the stork" }, now: NOW });
+    await queue(
+      (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1) }),
+      (other) => other.label({ conversationId, update: { addTags: ["water"] }, now: NOW }),
+    );
+    expect(await store.readConversation(conversationId)).toMatchObject({ name: null, tags: ["water"] });
   });
 });

@@ -4,6 +4,7 @@ import type { Labels } from "../model/labels.ts";
 import type { LabelRequest } from "../store/rows.ts";
 import { Changes } from "./changes.ts";
 import { readRows } from "./pages.ts";
+import { read } from "./plan.ts";
 import type { Plan } from "./plan.ts";
 import type { Row } from "./tables.ts";
 
@@ -28,6 +29,7 @@ export const fromLabels = ({ name, tags, pinnedAt, unlistedAt }: Labels): LabelC
 /** Null if the caller cannot see such a conversation. */
 export function* planLabel({ conversationId, owner, update, now }: LabelRequest): Plan<Labels | null> {
   const changes = new Changes();
+  yield* read.lockHeads([conversationId]);
   const columns = ["conversation_id", "owner", ...LABEL_COLUMNS] as const;
   const by = { column: "conversation_id", keys: [conversationId] } as const;
   const [row] = yield* readRows("conversations", columns, by);
