@@ -5,6 +5,7 @@
 import { deriveMessage } from "@lossless/core/testing";
 import type { Store } from "@lossless/core/ports";
 import {
+  allMessages,
   batchOf,
   fold,
   makeEvent,
@@ -176,5 +177,37 @@ describePostgres("a write that had to wait", (server) => {
       (other) => other.label({ conversationId, update: { addTags: ["water"] }, now: NOW }),
     );
     expect(await store.readConversation(conversationId)).toMatchObject({ name: null, tags: ["water"] });
+  });
+
+  test("forgets a copy of a message that was being made", async () => {
+    const { store, conversationId, ids, queue } = await setStage();
+    const other = { ...session, key: "agent:main:other", id: "session-2" };
+    const { conversationId: to } = await store.append(
+      batchOf([makeEvent("o0", say("a lake"), { position: 5_000_000 })], { session: other }),
+    );
+    const request = { from: conversationId, to, dryRun: false, now: NOW };
+    await queue(
+      (one) => one.transplant(request, deriveMessage),
+      (one) => one.forget({ ...ASKED, messageIds: ids.slice(0, 1) }),
+      `INSERT INTO sessions (owner, session_id) VALUES ('main', 'transplant:${conversationId}:${to}')`,
+    );
+    const left = await allMessages(store, to);
+    expect(left.map(({ forgottenAt }) => forgottenAt !== null)).toEqual([true, false, false, false, false]);
+    await expectProven(store);
+  });
+
+  test("copies a conversation as it was before a message of it was hidden", async () => {
+    const { store, conversationId, queue } = await setStage();
+    const other = { ...session, key: "agent:main:other", id: "session-2" };
+    const { conversationId: to } = await store.append(
+      batchOf([makeEvent("o0", say("a lake"), { position: 5_000_000 })], { session: other }),
+    );
+    const request = { from: conversationId, to, dryRun: false, now: NOW };
+    await queue(
+      (one) => one.transplant(request, deriveMessage),
+      (one) => one.setHidden(session, "branch", ["e0"], NOW, "exactly"),
+      `INSERT INTO sessions (owner, session_id) VALUES ('main', 'transplant:${conversationId}:${to}')`,
+    );
+    await expectProven(store);
   });
 });

@@ -131,12 +131,14 @@ function* findFirstPlace(conversationId: number): Asking<number> {
 
 export function* planTransplant(request: TransplantRequest, derive: Derive): Plan<TransplantResult> {
   const changes = new Changes();
-  const [headRow] = yield* read.lockHeads([request.to]);
+  // What is copied must not change meanwhile: a message that is forgotten would remain as a copy.
+  const heads = yield* read.lockHeads([request.from, request.to]);
   const job = yield* look(request);
   const [session_ref = 0] = yield* read.ids("sessions", 1);
   const { from, to, now } = request;
   changes.insert("sessions", describeSession(session_ref, job.owner, job.sessionId));
   changes.insert("placements", { session_ref, start_position: 0, conversation_id: to, base_position: 0 });
+  const headRow = heads.find((row) => row.conversation_id === to);
   const head = new Head(must(headRow, `conversation ${to}`));
   const copy = new Copy(changes, head, job, request, session_ref, derive);
   yield* copy.copyMessages();
