@@ -69,11 +69,13 @@ const END_PENDING = "DELETE FROM vectors_pending WHERE space_id = $1 AND message
 const END_UNWANTED = `
   DELETE FROM vectors_pending p WHERE p.space_id = $1 AND p.message_id = ANY($2::bigint[])
     AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.message_id = p.message_id AND ${IS_EMBEDDABLE})`;
-/** Locks them, and their first versions, so that nobody hides, revises or forgets them before the vectors are committed. */
+/**
+ * Locks their conversations, as plans do, so that nobody hides, shows, revises or forgets them before this is committed. Their own rows would
+ * not do: a plan deletes vectors before it changes messages, and would not see those that are committed in between.
+ */
 const HOLD = `
-  SELECT 1 FROM messages WHERE message_id IN (
-    SELECT unnest($1::bigint[]) UNION SELECT revises FROM messages WHERE message_id = ANY($1::bigint[]) AND revises IS NOT NULL)
-  ORDER BY message_id FOR SHARE`;
+  SELECT 1 FROM conversations WHERE conversation_id IN (SELECT conversation_id FROM messages WHERE message_id = ANY($1::bigint[]))
+  ORDER BY conversation_id FOR SHARE`;
 const ADD_VECTORS = `
   INSERT INTO message_vectors (space_id, message_id, vector)
   SELECT $1, m.message_id, substr($2::bytea, r.at, r.length) FROM unnest($3::bigint[], $4::int[], $5::int[]) AS r (id, at, length)
@@ -168,7 +170,7 @@ export async function storeVectors(
     }
     if (space?.dimensions !== fit.dimensions)
       transaction.post(statement(SET_DIMENSIONS, fit.dimensions, spaceId));
-    transaction.post(statement(HOLD, ids));
+    transaction.post(statement(HOLD, [...ids, ...unwanted]));
     const stored = await transaction.change(ADD_VECTORS, spaceId, ...packVectors(vectors));
     transaction.post(
       statement(END_PENDING, spaceId, [...ids, ...passed]),

@@ -210,4 +210,47 @@ describePostgres("a write that had to wait", (server) => {
     );
     await expectProven(store);
   });
+
+  const LEASE = { holder: "a", now: NOW, leaseMs: 60_000 };
+  const claim = async (store: Store): Promise<number> =>
+    (await store.claimVectorSpace({ model: "m", ...LEASE }))?.spaceId ?? 0;
+  const embed =
+    (spaceId: number, ids: readonly number[]): Write =>
+    (store) =>
+      store.storeVectors({
+        spaceId,
+        ...LEASE,
+        vectors: ids.map((messageId) => ({ messageId, vector: Float32Array.of(1) })),
+      });
+  const HOLD_PENDING = "SELECT 1 FROM vectors_pending FOR UPDATE";
+
+  test.each<[string, (ids: readonly number[]) => Write]>([
+    ["hidden", () => (other) => other.setHidden(session, "branch", ["e0"], NOW, "exactly")],
+    ["revised", () => (other) => other.append(batchOf([makeEvent("e0", say("the black stork"))]))],
+    ["forgotten", (ids) => (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1) })],
+  ])("keeps no vector of a message that was %s while it was stored", async (_, change) => {
+    const { store, ids, queue } = await setStage();
+    const spaceId = await claim(store);
+    await store.append(batchOf([makeEvent("e4", say("the ibis"))]));
+    const [last] = (await store.listPendingVectors({ spaceId, limit: 9 })).map(({ messageId }) => messageId);
+    await queue(embed(spaceId, [...ids, last ?? 0]), change(ids), HOLD_PENDING);
+    expect((await store.countVectors()).spaces).toEqual([{ spaceId, vectors: 4 }]);
+    await expectProven(store);
+  });
+
+  test("leaves a message pending for vectors that was shown meanwhile", async () => {
+    const { store, conversationId, queue } = await setStage();
+    const spaceId = await claim(store);
+    await store.append(batchOf([makeEvent("e4", say("the ibis"))]));
+    await store.setHidden(session, "branch", ["e4"], NOW, "exactly");
+    const pending = await store.listPendingVectors({ spaceId, limit: 9 });
+    const unwanted = pending.map(({ messageId }) => messageId);
+    expect(pending).toMatchObject([{ isWanted: false }]);
+    await queue(
+      (other) => other.setHidden(session, "branch", [], NOW, "exactly"),
+      (other) => other.storeVectors({ spaceId, ...LEASE, vectors: [], unwanted }),
+      `SELECT 1 FROM context_items WHERE conversation_id = ${conversationId} FOR UPDATE`,
+    );
+    expect(await store.listPendingVectors({ spaceId, limit: 9 })).toMatchObject([{ isWanted: true }]);
+  });
 });
