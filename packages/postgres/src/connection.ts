@@ -844,8 +844,10 @@ const codeOf = (error: unknown): string => {
 const isAborted = (error: unknown): boolean => codeOf(error) === "25P02";
 /** Lost against another transaction: a serialisation failure, or a deadlock. */
 const isDefeat = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error));
-/** Another transaction has just stored a row under the same key. */
-const isTaken = (error: unknown): boolean => codeOf(error) === "23505";
+/** Another transaction has just stored a row under the same key, or dropped the vector space that a new message was noted for. */
+const isTaken = (error: unknown): boolean =>
+  codeOf(error) === "23505" ||
+  (error instanceof pg.DatabaseError && error.constraint === "vectors_pending_space_id_fkey");
 
 /** The server answers that it is starting, recovering or shutting down. */
 const isStarting = (error: unknown): boolean => codeOf(error) === "57P03";

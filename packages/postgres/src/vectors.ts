@@ -47,6 +47,10 @@ const ADD_SPACE =
 /** A space belongs to all owners: a process that fills it reads their messages. */
 const MAY_CLAIM = "SELECT has_table_privilege('vector_spaces', 'UPDATE') AS yes";
 const TRY_SPACE = "SELECT * FROM vector_spaces WHERE model = $1 FOR UPDATE SKIP LOCKED";
+/** Whether others are storing or showing messages. */
+const ANY_WRITER = `
+  SELECT EXISTS (SELECT 1 FROM pg_locks WHERE relation = 'messages'::regclass AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS yes`;
 const CLAIM = "UPDATE vector_spaces SET lease_holder = $1, lease_until = $2 WHERE space_id = $3";
 const RENEW = `
   UPDATE vector_spaces SET lease_until = $1 WHERE space_id = $2 AND lease_holder = $3 RETURNING dimensions`;
@@ -80,6 +84,8 @@ const ADD_VECTORS = `
   INSERT INTO message_vectors (space_id, message_id, vector)
   SELECT $1, m.message_id, substr($2::bytea, r.at, r.length) FROM unnest($3::bigint[], $4::int[], $5::int[]) AS r (id, at, length)
   JOIN messages m ON m.message_id = r.id WHERE ${IS_EMBEDDABLE} ON CONFLICT (message_id, space_id) DO NOTHING`;
+/** Nobody stores vectors meanwhile: the space could not be dropped then. */
+const HOLD_SPACE = "SELECT 1 FROM vector_spaces WHERE space_id = $1 FOR NO KEY UPDATE";
 const DROP_SOME = `
   DELETE FROM message_vectors WHERE vector_id IN (SELECT vector_id FROM message_vectors WHERE space_id = $1 LIMIT $2)`;
 const DROP_SPACE = "DELETE FROM vector_spaces WHERE space_id = $1";
@@ -125,7 +131,30 @@ export async function countVectors({ sql }: StoreContext): Promise<VectorCounts>
   });
 }
 
+/**
+ * Who began to fill a new space while others were storing messages. What a transaction stored before it could see the space is not pending for
+ * it, and a walk does not see it before the commit: the space does not count as filled, so the next one walks again.
+ */
+const doubtful = new WeakMap<FullTextIndex, Set<string>>();
+
+function doubtsOf({ index }: StoreContext): Set<string> {
+  let holders = doubtful.get(index);
+  if (holders === undefined) doubtful.set(index, (holders = new Set()));
+  return holders;
+}
+
 export async function claimVectorSpace(
+  context: StoreContext,
+  request: Verb<"claimVectorSpace">,
+): Promise<VectorSpace | null> {
+  const space = await claim(context, request);
+  // After the commit: whoever begins to write from then on sees the space.
+  if (space?.filledAt === null && (await context.sql.get<{ yes: boolean }>(ANY_WRITER))?.yes !== false)
+    doubtsOf(context).add(request.holder);
+  return space;
+}
+
+function claim(
   { sql }: StoreContext,
   { model, holder, now, leaseMs }: Verb<"claimVectorSpace">,
 ): Promise<VectorSpace | null> {
@@ -195,10 +224,11 @@ function packVectors(
 }
 
 export async function releaseVectorSpace(
-  { sql }: StoreContext,
+  context: StoreContext,
   { spaceId, holder, now, isFilled }: Verb<"releaseVectorSpace">,
 ): Promise<void> {
-  await sql.write((transaction) => transaction.change(RELEASE, spaceId, holder, isFilled, now));
+  const isSure = isFilled && !doubtsOf(context).delete(holder);
+  await context.sql.write((transaction) => transaction.change(RELEASE, spaceId, holder, isSure, now));
 }
 
 export async function dropVectorSpace(
@@ -207,6 +237,7 @@ export async function dropVectorSpace(
   limit: number,
 ): Promise<boolean> {
   return sql.write(async (transaction) => {
+    transaction.post(statement(HOLD_SPACE, spaceId));
     if ((await transaction.change(DROP_SOME, spaceId, limit)) === limit) return false;
     await transaction.change(DROP_SPACE, spaceId);
     return true;

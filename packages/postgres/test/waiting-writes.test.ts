@@ -253,4 +253,53 @@ describePostgres("a write that had to wait", (server) => {
     );
     expect(await store.listPendingVectors({ spaceId, limit: 9 })).toMatchObject([{ isWanted: true }]);
   });
+
+  test("stores a message although a vector space is dropped that it was noted for", async () => {
+    const { store, queue } = await setStage();
+    const spaceId = await claim(store);
+    await store.append(batchOf([makeEvent("e4", say("the ibis"))]));
+    const [isDropped, { results }] = await queue(
+      (other) => other.dropVectorSpace(spaceId, 100),
+      (other) => other.append(batchOf([makeEvent("e5", say("the egret"))])),
+      HOLD_PENDING,
+    );
+    expect(isDropped).toBe(true);
+    expect(results).toMatchObject([{ outcome: "stored" }]);
+    await expectProven(store);
+  });
+
+  test("drops a vector space with the vectors that were just stored", async () => {
+    const { store, ids, queue } = await setStage();
+    const spaceId = await claim(store);
+    const { results } = await store.append(batchOf([makeEvent("e4", say("the ibis"))]));
+    const all = [...ids, ...results.map(({ messageId }) => messageId)];
+    const [, isDropped] = await queue(
+      embed(spaceId, all),
+      (other) => other.dropVectorSpace(spaceId, 100),
+      HOLD_PENDING,
+    );
+    expect(isDropped).toBe(true);
+    expect(await store.listVectorSpaces()).toEqual([]);
+  });
+
+  test("does not take a new vector space for filled while a message is stored that was not noted for it", async () => {
+    const { store, queue } = await setStage();
+    const there = { ...session, key: "agent:main:other", id: "session-2" };
+    const fill = async (other: Store): Promise<number[]> => {
+      const spaceId = await claim(other);
+      const found = await other.listUnembedded({ spaceId, after: 0, limit: 9 });
+      await embed(spaceId, found)(other);
+      await other.releaseVectorSpace({ spaceId, ...LEASE, isFilled: true });
+      return found;
+    };
+    const [{ results }, found] = await queue(
+      (other) => other.append(batchOf([makeEvent("o0", say("the ibis"))], { session: there })),
+      fill,
+      "LOCK TABLE seals IN SHARE MODE",
+    );
+    expect(found).toHaveLength(4);
+    expect(await store.listVectorSpaces()).toMatchObject([{ filledAt: null }]);
+    expect(await fill(store)).toEqual(results.map(({ messageId }) => messageId));
+    expect(await store.listVectorSpaces()).toMatchObject([{ filledAt: NOW }]);
+  });
 });
