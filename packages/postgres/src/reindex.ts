@@ -3,8 +3,9 @@
  * names their generation. Until then searches use the old ones, if they can. An interrupted rebuild leaves the old ones in use; the next one
  * drops its leftovers.
  *
- * Invariant: an owner has one rebuild at a time, whose number is in its head. Forgetting also removes terms from new segments. A document stored
- * under a number that the pages had already passed is pending when the new segments come into use.
+ * Invariants: an owner has one rebuild at a time, whose number is in its head. Forgetting also removes terms from new segments; a document is
+ * locked until its segment is committed, because a transaction that removed it before would find nothing to remove. A document stored under a
+ * number that the pages had already passed, or locked by others, is pending when the new segments come into use.
  */
 import { ANALYSIS_VERSION, EngineError } from "@lossless/core/adapter";
 import type { Store } from "@lossless/core/ports";
@@ -29,11 +30,13 @@ const DROP = ["index_postings", "index_spellings", "index_segments"].map(
 );
 const NEXT = `
   SELECT m.message_id AS id, m.arrival_bytes AS bytes FROM messages m JOIN conversations c USING (conversation_id)
-  WHERE c.owner = $1 AND m.message_id > $2 AND m.forgotten_at IS NULL ORDER BY m.message_id LIMIT ${BATCH}`;
+  WHERE c.owner = $1 AND m.message_id > $2 AND m.forgotten_at IS NULL ORDER BY m.message_id LIMIT ${BATCH}
+  FOR SHARE OF m SKIP LOCKED`;
 const SUMMARIES = `
   SELECT r.summary_ref AS id, s.summary_id AS name, s.conversation_id, s.content
   FROM summary_refs r JOIN summaries s USING (summary_id) JOIN conversations c USING (conversation_id)
-  WHERE c.owner = $1 AND r.summary_ref > $2 ORDER BY r.summary_ref LIMIT ${BATCH}`;
+  WHERE c.owner = $1 AND r.summary_ref > $2 ORDER BY r.summary_ref LIMIT ${BATCH}
+  FOR SHARE OF s`;
 const TAKEN = `
   SELECT p.documents FROM index_segments s JOIN index_postings p ON p.owner = s.owner AND p.segment = s.segment AND p.field = ${FIELD.conversation}
   WHERE s.owner = $1 AND s.generation = $2 AND s.kind = 'message'`;
@@ -41,7 +44,7 @@ const END_PENDING = "DELETE FROM index_pending WHERE message_id = ANY($1::bigint
 const ADD_PENDING = `
   INSERT INTO index_pending (owner, message_id)
   SELECT c.owner, m.message_id FROM messages m JOIN conversations c USING (conversation_id) LEFT JOIN unnest($2::bigint[]) AS i (id) ON i.id = m.message_id
-  WHERE c.owner = $1 AND m.forgotten_at IS NULL AND i.id IS NULL ON CONFLICT DO NOTHING`;
+  WHERE c.owner = $1 AND m.forgotten_at IS NULL AND i.id IS NULL FOR SHARE OF m ON CONFLICT DO NOTHING`;
 const END_PENDING_SUMMARIES = "DELETE FROM index_pending_summaries WHERE summary_ref = ANY($1::bigint[])";
 const USE = `
   UPDATE index_heads SET generation = rebuild, rebuild = NULL, analysis = $2, problem = NULL WHERE owner = $1`;

@@ -302,4 +302,51 @@ describePostgres("a write that had to wait", (server) => {
     expect(await fill(store)).toEqual(results.map(({ messageId }) => messageId));
     expect(await store.listVectorSpaces()).toMatchObject([{ filledAt: NOW }]);
   });
+
+  const rebuild: Write = (store) => store.reindex(deriveMessage, () => undefined);
+  const listStork = (address: string): Promise<unknown[]> =>
+    server.query(
+      address,
+      "SELECT term FROM index_postings WHERE term = 'stork' UNION ALL SELECT 'pending' FROM index_pending",
+    );
+
+  test("leaves no word of a message in an index that was being rebuilt", async () => {
+    const { store, ids, queue, address } = await setStage();
+    await queue(
+      rebuild,
+      (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1) }),
+      `INSERT INTO index_documents (kind, id, owner, words) VALUES ('message', ${ids[0]}, 'main', 1)`,
+    );
+    expect(await listStork(address)).toEqual([]);
+    await expectProven(store);
+  });
+
+  test.each([
+    ["was", true],
+    ["was not", false],
+  ])(
+    "rebuilds an index without a message that is being forgotten, and that %s in it",
+    async (_, isIndexed) => {
+      const { store, ids, queue, address } = await setStage();
+      if (isIndexed) await rebuild(store);
+      await queue(
+        (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1) }),
+        rebuild,
+        "LOCK TABLE meta IN SHARE MODE",
+      );
+      expect(await listStork(address)).toEqual([]);
+      await expectProven(store);
+    },
+  );
+
+  test("leaves no summary in an index that was removed while it was rebuilt", async () => {
+    const { store, queue, conversationId } = await setStage();
+    await fold(store, conversationId, { count: 2, text: textOf(1) });
+    await queue(
+      rebuild,
+      (other) => other.dropSummaries(conversationId, null),
+      "INSERT INTO index_documents (kind, id, owner, words) SELECT 'summary', summary_ref, 'main', 1 FROM summary_refs",
+    );
+    await expectProven(store);
+  });
 });
