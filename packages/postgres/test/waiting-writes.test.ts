@@ -349,4 +349,37 @@ describePostgres("a write that had to wait", (server) => {
     );
     await expectProven(store);
   });
+
+  test("does not remove a summary that a fork is about to show", async () => {
+    const { store, conversationId, queue } = await setStage();
+    await fold(store, conversationId, { count: 2, text: textOf(1) });
+    const child = { ...session, key: "agent:main:fork", id: "session-2" };
+    const eventIds = ["e0", "e1", "e2"];
+    const point = await store.findForkPoint({ owner: session.owner, parentSessionId: session.id, eventIds });
+    if (point === null) throw new Error("no point to fork at");
+    const items = [
+      {
+        kind: "summary" as const,
+        messageId: null,
+        summaryId: textOf(1).summaryId,
+        firstId: null,
+        lastId: null,
+        startPosition: 1,
+        endPosition: 2,
+        tokens: 5,
+        messages: 2,
+        depth: 0,
+        earliestAt: 1,
+        latestAt: 1,
+      },
+    ];
+    const [forked, dropped] = await queue(
+      (other) =>
+        other.fork({ session: child, parentSessionId: session.id, eventIds, point, items, now: NOW }),
+      (other) => other.dropSummaries(conversationId, null),
+      "INSERT INTO sessions (owner, session_id) VALUES ('main', 'session-2')",
+    );
+    expect([forked.kind, dropped]).toEqual(["forked", null]);
+    await expectProven(store);
+  });
 });

@@ -35,7 +35,9 @@ export function* planFork(request: ForkRequest): Plan<ForkResult> {
   const { session, parentSessionId, point, now } = request;
   const changes = new Changes();
   const parent = { ...session, id: parentSessionId };
-  const [found, named, chain] = yield* together(
+  // With its parent: a summary that the fork will show must not be removed meanwhile (`drop-summaries.ts`).
+  const [, found, named, chain] = yield* together(
+    read.lockHeads([point.conversationId]),
     read.placements(session),
     read.events(parent, [...new Set(request.eventIds)]),
     read.chainAt(point.conversationId, point.seq),
