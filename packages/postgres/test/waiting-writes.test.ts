@@ -382,4 +382,29 @@ describePostgres("a write that had to wait", (server) => {
     expect([forked.kind, dropped]).toEqual(["forked", null]);
     await expectProven(store);
   });
+
+  test("seals where a session continues that was relabelled while another one wrote", async () => {
+    const { store, conversationId, queue } = await setStage();
+    const idle = { ...session, id: "stand-in" };
+    const reset = { eventId: "r0", position: null, retainDepth: 0, at: NOW };
+    await store.recordBoundary({ session: idle, reason: "reset", ...reset });
+    await queue(
+      (other) =>
+        other.relabelSession({ from: idle.id, session: { ...session, id: "named" }, cursor: "c", now: NOW }),
+      (other) => other.append(batchOf([makeEvent("e4", say("the ibis"))], { origin: { title: "birds" } })),
+      `SELECT 1 FROM seals WHERE kind = 'conversation' AND id = '${conversationId}' FOR UPDATE`,
+    );
+    await expectProven(store);
+  });
+
+  test("gives a relabelled session the place where it was read last", async () => {
+    const { store, queue } = await setStage();
+    const named = { ...session, id: "named" };
+    await queue(
+      (other) => other.append(batchOf([makeEvent("e4", say("the ibis"))], { cursor: { value: "4" } })),
+      (other) => other.relabelSession({ from: session.id, session: named, cursor: "gone", now: NOW }),
+    );
+    expect(await store.readSession(session.owner, named.id)).toMatchObject({ cursor: "4" });
+    await expectProven(store);
+  });
 });

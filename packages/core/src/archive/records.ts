@@ -76,10 +76,10 @@ function addAlias(
 export function* planRelabelSession({ from, session, cursor, now }: RelabelSession): Plan<boolean> {
   const changes = new Changes();
   const { owner, id } = session;
-  const [[old], [taken], { placements }, [session_ref = 0]] = yield* together(
+  const [{ placements }, [old], [taken], [session_ref = 0]] = yield* together(
+    read.placements({ ...session, id: from }),
     read.sessions(owner, [from]),
     read.sessions(owner, [id]),
-    read.placements({ ...session, id: from }),
     read.ids("sessions", 1),
   );
   if (!old || taken) return changes.done(false);
@@ -88,7 +88,7 @@ export function* planRelabelSession({ from, session, cursor, now }: RelabelSessi
     function* ask() {
       return yield* read.allEvents(old.session_ref);
     },
-    (events) => events.map((event) => event.conversation_id),
+    (events) => [...placements, ...events].map((row) => row.conversation_id),
   );
   const { last_event } = old;
   changes.insert("sessions", { ...describeSession(session_ref, owner, id), cursor: old.cursor, last_event });
