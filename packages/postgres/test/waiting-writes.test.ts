@@ -11,6 +11,7 @@ import {
   makeEvent,
   readContext,
   readItems,
+  replace,
   say,
   session,
   tell,
@@ -405,6 +406,37 @@ describePostgres("a write that had to wait", (server) => {
       (other) => other.relabelSession({ from: session.id, session: named, cursor: "gone", now: NOW }),
     );
     expect(await store.readSession(session.owner, named.id)).toMatchObject({ cursor: "4" });
+    await expectProven(store);
+  });
+
+  const stageFolded = async () => {
+    const stage = await setStage();
+    const { store, conversationId } = stage;
+    await fold(store, conversationId, { count: 2, text: textOf(1, "a stork was seen") });
+    const run = await readItems(store, conversationId, 1, 3);
+    const summary = { ...textOf(2, "after the stork"), previousId: textOf(1).summaryId };
+    const publish: Write = (other) =>
+      other.storeSummary({ conversationId, run, summary, state: "cover", now: NOW });
+    return { ...stage, publish };
+  };
+
+  test("does not publish what was written after a summary that was forgotten meanwhile", async () => {
+    const { store, ids, queue, publish } = await stageFolded();
+    const oldId = textOf(1).summaryId;
+    const replacements = [replace(oldId, textOf(3), await store.readSources(oldId))];
+    const [forgotten, published] = await queue(
+      (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1), replacements }),
+      publish,
+    );
+    expect(forgotten).toMatchObject({ kind: "forgotten" });
+    expect(published).toEqual({ kind: "stale" });
+    await expectProven(store);
+  });
+
+  test("does not publish what was written after a summary that was removed meanwhile", async () => {
+    const { store, conversationId, queue, publish } = await stageFolded();
+    const [dropped, published] = await queue((other) => other.dropSummaries(conversationId, null), publish);
+    expect([dropped, published]).toEqual([1, { kind: "stale" }]);
     await expectProven(store);
   });
 });

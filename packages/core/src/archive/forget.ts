@@ -145,11 +145,16 @@ function* replaceSummaries(
   }
 }
 
+const NOTE = "[LCM forgotten] The content of this summary was removed on request";
+
 function renderNote(at: number, standsInstead: string | null): string {
   const day = new Date(at).toISOString().slice(0, 10);
   const instead = standsInstead === null ? "" : ` ${standsInstead} replaces it.`;
-  return `[LCM forgotten] The content of this summary was removed on request on ${day}.${instead}`;
+  return `${NOTE} on ${day}.${instead}`;
 }
+
+/** Whether this is left of a summary that was forgotten. */
+export const isErased = (content: string): boolean => content.startsWith(NOTE);
 
 function eraseSummary(changes: Changes, summary: TouchedSummary, note: string): void {
   const { summary_id, conversation_id: conversationId } = summary;

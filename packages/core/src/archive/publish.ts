@@ -5,6 +5,7 @@
 import { must } from "../model/errors.ts";
 import type { FoldRun, PublishResult, StoredFold, StoreSummary } from "../store/folding.ts";
 import { Changes } from "./changes.ts";
+import { isErased } from "./forget.ts";
 import { Head } from "./head.ts";
 import { read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
@@ -17,10 +18,12 @@ const STALE: PublishResult = { kind: "stale" };
 export function* planStoreSummary(request: StoreSummary): Plan<PublishResult> {
   const { conversationId, run, summary, state, sourceIds = [] } = request;
   const changes = new Changes();
-  const [[headRow], rows, standIns, spendId] = yield* together(
+  const previousIds = summary.previousId ? [summary.previousId] : [];
+  const [[headRow], rows, standIns, previous, spendId] = yield* together(
     read.lockHeads([conversationId]),
     askRun(conversationId, run),
     read.summaries([...sourceIds, summary.summaryId]),
+    read.contents(previousIds),
     askSpendId(summary.spent),
   );
   let outcome: PublishResult = {
@@ -33,7 +36,9 @@ export function* planStoreSummary(request: StoreSummary): Plan<PublishResult> {
   if (standIns.some(({ summary_id }) => summary_id === summary.summaryId)) return changes.done(outcome);
   addSpend(changes, spendId, summary.spent);
   const sources = isSameRun(rows, run) ? replaceByStandIns(rows, sourceIds, standIns) : null;
-  if (!headRow || !sources) return changes.done(STALE);
+  // Its writer may repeat the previous context, which was forgotten meanwhile, or removed.
+  const isGone = previous.filter(({ content }) => !isErased(content)).length < previousIds.length;
+  if (!headRow || !sources || isGone) return changes.done(STALE);
   const head = new Head(headRow);
   const isStale = state === "cover" && isMadeFromStale(sources);
   const row = describeSummary(head, { ...request, isStale }, sources);
