@@ -13,10 +13,10 @@ import { CONFLICTING, readPlan, writePlan } from "./plans.ts";
 import type { StoreContext } from "./store-context.ts";
 import { removeUnnamed } from "./unnamed-blobs.ts";
 
-/** What was forgotten and not cleared yet: one mark for each transaction. */
-const OPEN_MARKS = "SELECT key FROM meta WHERE starts_with(key, 'forgetting_open')";
-const ADD_MARK = `
-  INSERT INTO meta (key, value) VALUES ('forgetting_open ' || gen_random_uuid(), to_jsonb($1::bigint))`;
+/** What was forgotten and not cleared yet: one mark for each transaction, with the files in a folder that it leaves. */
+const OPEN_MARKS = "SELECT key, value FROM meta WHERE starts_with(key, 'forgetting_open')";
+const ADD_MARK =
+  "INSERT INTO meta (key, value) VALUES ('forgetting_open ' || gen_random_uuid(), to_jsonb($1::text[]))";
 /** Every table that may have contained a word of the forgotten text. */
 const WIPED = [...TABLE_NAMES.map(storedIn), "blobs", "index_postings", "index_spellings", "index_documents"];
 const VACUUM = `VACUUM ${WIPED.join(", ")}`;
@@ -38,29 +38,43 @@ export async function forget(context: StoreContext, request: ForgetRequest): Pro
   const outcome = await context.sql.write(async (sql) => {
     const planned = await writePlan({ ...context, sql }, () => planForget(request));
     if (planned.kind === "stale") return planned;
-    sql.post(statement(ADD_MARK, request.now));
+    const blobs = planned.plan.files.map(({ blob }) => blob);
+    sql.post(statement(ADD_MARK, files.isTransactional ? [] : blobs));
     await purgeAll(sql);
-    if (files.isTransactional) for (const { blob } of planned.plan.files) files.remove(sql, blob);
+    if (files.isTransactional) for (const blob of blobs) files.remove(sql, blob);
     return planned;
   }, CONFLICTING);
   // Not before the commit, which may fail; by then another program may have stored the same content again.
-  if (outcome.kind !== "stale" && !files.isTransactional && outcome.plan.files.length > 0)
-    await removeUnnamed(
+  if (outcome.kind !== "stale" && !files.isTransactional)
+    await removeFiles(
       context,
       outcome.plan.files.map(({ blob }) => blob),
     );
   return outcome;
 }
 
+/** If somebody holds one of their conversations for too long, the mark still names them. */
+async function removeFiles(context: StoreContext, blobs: readonly string[]): Promise<void> {
+  if (blobs.length > 0) await removeUnnamed(context, blobs);
+}
+
 export async function isForgettingOpen({ sql }: StoreContext): Promise<boolean> {
   return (await sql.get(OPEN_MARKS)) !== undefined;
 }
 
-/** Makes the server clear removed rows; those that an open transaction can still see stay until the next time. False for a role that may not. */
-export async function wipeFreed({ sql }: StoreContext): Promise<boolean> {
-  if ((await sql.get<{ yes: boolean }>(MAY_VACUUM, WIPED))?.yes !== true) return false;
+/**
+ * Removes files that an interrupted forgetting has left, and makes the server clear removed rows; those that an open transaction can still see
+ * stay until the next time. False for a role that may not.
+ */
+export async function wipeFreed(context: StoreContext): Promise<boolean> {
+  const { sql } = context;
   // What is forgotten from here on needs another VACUUM.
-  const marks = await sql.all<{ key: string }>(OPEN_MARKS);
+  const marks = await sql.all<{ key: string; value: unknown }>(OPEN_MARKS);
+  await removeFiles(
+    context,
+    marks.flatMap(({ value }) => (Array.isArray(value) ? (value as string[]) : [])),
+  );
+  if ((await sql.get<{ yes: boolean }>(MAY_VACUUM, WIPED))?.yes !== true) return false;
   await sql.all(VACUUM);
   const keys = marks.map(({ key }) => key);
   await sql.write(async (own) => own.post(statement(DROP_MARKS, keys)));

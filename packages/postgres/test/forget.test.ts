@@ -15,6 +15,8 @@ const SOCKET = ".s.PGSQL.5432";
 const ASKED = { alsoSummaryIds: [], replacements: [], reason: "asked", now: 1_000 };
 const WAITING = `
   SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'VACUUM %' AND wait_event_type = 'Lock'`;
+const LOCKED =
+  "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
 interface HoldingProxy {
   readonly folder: string;
@@ -98,6 +100,39 @@ describePostgres("forgetting on PostgreSQL", (server) => {
     expect(await forgotten).toMatchObject({ kind: "forgotten" });
     expect(listFiles()).toHaveLength(1);
     await store!.forget({ ...ASKED, messageIds: [again.results[0]?.messageId ?? 0] });
+    expect(listFiles()).toEqual([]);
+  });
+
+  test("removes a file from a shared folder later, if another program keeps its conversation locked", async () => {
+    const folder = makeTemporaryDirectory();
+    const listFiles = (): string[] => new BlobFolder(folder).list();
+    const plain = await server.createDatabase();
+    const address = `${plain}&files=${folder}&lock_timeout=1`;
+    const store = await openPostgresStore({ address, create: true, derive: deriveMessage });
+    onTestFinished(() => store.close());
+    const holders = await Promise.all(
+      [plain, plain].map(async (one) => {
+        const holder = new BareClient(one);
+        await holder.connect();
+        onTestFinished(() => holder.end());
+        return holder;
+      }),
+    );
+    const { results } = await store.append(batchOf([makeEvent("e0", say("y".repeat(500_000)))]));
+    const lock = "BEGIN; SELECT 1 FROM conversations FOR NO KEY UPDATE";
+    await holders[0]?.send(lock);
+    const forgotten = store.forget({ ...ASKED, messageIds: [results[0]?.messageId ?? 0] });
+    const isBusy = expect(forgotten).rejects.toMatchObject({ code: "database_busy" });
+    await expect.poll(() => server.query(plain, LOCKED), { timeout: HANG_LIMIT_MS }).toHaveLength(1);
+    const second = holders[1]?.send(lock);
+    await expect.poll(() => server.query(plain, LOCKED), { timeout: HANG_LIMIT_MS }).toHaveLength(2);
+    await holders[0]?.send("ROLLBACK");
+    await isBusy;
+    await second;
+    await holders[1]?.send("ROLLBACK");
+    expect(listFiles()).toHaveLength(1);
+    expect(await store.isForgettingOpen()).toBe(true);
+    expect(await store.wipeFreed()).toBe(true);
     expect(listFiles()).toEqual([]);
   });
 });
