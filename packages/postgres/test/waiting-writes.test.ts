@@ -3,6 +3,7 @@
  * allows: here each pair of writes queues up behind a lock in a known order.
  */
 import { deriveMessage } from "@lossless/core/testing";
+import { makeOpenEngine } from "@lossless/core/ports";
 import type { Store } from "@lossless/core/ports";
 import {
   allMessages,
@@ -437,6 +438,43 @@ describePostgres("a write that had to wait", (server) => {
     const { store, conversationId, queue, publish } = await stageFolded();
     const [dropped, published] = await queue((other) => other.dropSummaries(conversationId, null), publish);
     expect([dropped, published]).toEqual([1, { kind: "stale" }]);
+    await expectProven(store);
+  });
+
+  /** As the engine does it, with all that repeats the message. */
+  const forgetAll =
+    (messageId: number): Write =>
+    async (store) => {
+      const workerUrl = new URL("file:///none");
+      const open = makeOpenEngine({ openStore: () => Promise.resolve(store), workerUrl });
+      const engine = await open({ database: "lcm.db", thread: false });
+      return engine.forget({ messageIds: [messageId], reason: "asked" });
+    };
+
+  test("forgets a message that was forgotten meanwhile", async () => {
+    const { store, conversationId, ids, queue } = await setStage();
+    await fold(store, conversationId, { count: 2, text: textOf(1) });
+    await queue(forgetAll(ids[0] ?? 0), forgetAll(ids[0] ?? 0));
+    expect((await allMessages(store, conversationId)).map(({ forgottenAt }) => forgottenAt !== null)).toEqual(
+      [true, false, false, false],
+    );
+    await expectProven(store);
+  });
+
+  test("forgets a message with a summary that repeats it and was published meanwhile", async () => {
+    const { store, conversationId, queue, address } = await setStage();
+    const secret = "a grey stork with a long red beak nests on the old chimney";
+    const events = [secret, "where", "there"].map((text, i) => makeEvent(`f${i}`, say(text)));
+    const [{ messageId = 0 } = {}] = (await store.append(batchOf(events))).results;
+    await fold(store, conversationId, { count: 5, text: textOf(1) });
+    const run = await readItems(store, conversationId, 1, 3);
+    const summary = { ...textOf(2, secret), previousId: textOf(1).summaryId };
+    await queue(
+      (other) => other.storeSummary({ conversationId, run, summary, state: "cover", now: NOW }),
+      forgetAll(messageId),
+    );
+    const left = "SELECT summary_id FROM summaries WHERE content LIKE '%long red beak%'";
+    expect(await server.query(address, left)).toEqual([]);
     await expectProven(store);
   });
 });

@@ -72,7 +72,11 @@ export function* planForget(request: ForgetRequest): Plan<ForgetResult> {
     listConversations,
   );
   const { summaries } = selection;
-  if (!(yield* matches(summaries, request))) return changes.done({ kind: "stale" });
+  const isCounted = listConversations(selection).every((id) => {
+    const { summaryCount } = heads.of(id);
+    return summaryCount === (request.summaryCounts?.get(id) ?? summaryCount);
+  });
+  if (!isCounted || !(yield* matches(summaries, request))) return changes.done({ kind: "stale" });
   yield* eraseMessages(changes, heads, selection, request);
   yield* replaceSummaries(changes, heads, summaries, request);
   heads.save(request.now);

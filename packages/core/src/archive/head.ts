@@ -63,6 +63,10 @@ export class Head {
     this.#row = { ...row };
   }
 
+  get summaryCount(): number {
+    return this.#row.summary_count;
+  }
+
   /** Whether anything of it is shown. */
   get isShown(): boolean {
     return this.#row.shown_messages > 0;

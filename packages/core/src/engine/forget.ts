@@ -51,10 +51,12 @@ export async function forget(engine: EngineState, request: ForgetRequest): Promi
   await Promise.allSettled(engine.folding.background.values());
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const direct = await store.planForget(request.messageIds, []);
+    const summaryCounts = await countSummaries(engine, direct);
     const alsoSummaryIds = await findEchoes(engine, direct);
     const plan = await store.planForget(request.messageIds, alsoSummaryIds);
     const replacements = await remake(engine, plan);
-    const outcome = await store.forget({ ...request, alsoSummaryIds, replacements, now: clock.now() });
+    const now = clock.now();
+    const outcome = await store.forget({ ...request, alsoSummaryIds, summaryCounts, replacements, now });
     if (outcome.kind === "stale") continue;
     const remade = replacements.map(({ oldId, summary }) => ({ oldId, newId: summary.summaryId }));
     const { intakeFiles = [] } = outcome;
@@ -110,6 +112,18 @@ async function remake(engine: EngineState, plan: ForgetPlan): Promise<SummaryRep
     });
   }
   return [...made.values()].map(({ isEmpty: _isEmpty, ...replacement }) => replacement);
+}
+
+async function countSummaries(
+  { store }: EngineState,
+  { conversationIds }: ForgetPlan,
+): Promise<Map<number, number>> {
+  const counts = new Map<number, number>();
+  for (const id of conversationIds) {
+    const conversation = await store.readConversation(id);
+    if (conversation !== null) counts.set(id, conversation.summaries);
+  }
+  return counts;
 }
 
 /** Summaries that were not made from the messages but repeat them: a model was shown the summary before the run. */

@@ -75,6 +75,8 @@ export interface ForgetRequest {
   readonly messageIds: readonly number[];
   /** Summaries to remake although they were not made from the messages: their text was found to mention them. */
   readonly alsoSummaryIds: readonly string[];
+  /** How many summaries each conversation had before those were looked for: a later one may mention the messages, too. */
+  readonly summaryCounts?: ReadonlyMap<number, number>;
   readonly replacements: readonly SummaryReplacement[];
   /** The reason, for the record in the chain. */
   readonly reason: string;
