@@ -6,6 +6,7 @@
  * Invariants: a vector belongs to the current version of a shown message; plans drop it when that ends. A transaction that stores vectors locks
  * the row of their space, so that numbers of a space are committed in order and codes never miss one.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   dotProduct,
   EngineError,
@@ -47,10 +48,13 @@ const ADD_SPACE =
 /** A space belongs to all owners: a process that fills it reads their messages. */
 const MAY_CLAIM = "SELECT has_table_privilege('vector_spaces', 'UPDATE') AS yes";
 const TRY_SPACE = "SELECT * FROM vector_spaces WHERE model = $1 FOR UPDATE SKIP LOCKED";
-/** Whether others are storing or showing messages. */
-const ANY_WRITER = `
-  SELECT EXISTS (SELECT 1 FROM pg_locks WHERE relation = 'messages'::regclass AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS yes`;
+/** The transactions that may be storing or showing messages. */
+const WRITERS = `
+  SELECT DISTINCT virtualtransaction AS id FROM pg_locks WHERE relation = 'messages'::regclass AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+/** How long a claim waits for them. An import may take longer; then the space is filled another time. */
+const MAX_WRITERS_MS = 10_000;
+const WRITERS_PAUSE_MS = 20;
 const CLAIM = "UPDATE vector_spaces SET lease_holder = $1, lease_until = $2 WHERE space_id = $3";
 const RENEW = `
   UPDATE vector_spaces SET lease_until = $1 WHERE space_id = $2 AND lease_holder = $3 RETURNING dimensions`;
@@ -131,27 +135,30 @@ export async function countVectors({ sql }: StoreContext): Promise<VectorCounts>
   });
 }
 
-/**
- * Who began to fill a new space while others were storing messages. What a transaction stored before it could see the space is not pending for
- * it, and a walk does not see it before the commit: the space does not count as filled, so the next one walks again.
- */
-const doubtful = new WeakMap<FullTextIndex, Set<string>>();
-
-function doubtsOf({ index }: StoreContext): Set<string> {
-  let holders = doubtful.get(index);
-  if (holders === undefined) doubtful.set(index, (holders = new Set()));
-  return holders;
-}
-
 export async function claimVectorSpace(
   context: StoreContext,
   request: Verb<"claimVectorSpace">,
 ): Promise<VectorSpace | null> {
   const space = await claim(context, request);
-  // After the commit: whoever begins to write from then on sees the space.
-  if (space?.filledAt === null && (await context.sql.get<{ yes: boolean }>(ANY_WRITER))?.yes !== false)
-    doubtsOf(context).add(request.holder);
-  return space;
+  if (space?.filledAt !== null || (await outlastWriters(context))) return space;
+  await releaseVectorSpace(context, { ...request, spaceId: space.spaceId, isFilled: false });
+  return null;
+}
+
+/**
+ * Waits for those who began to write before the claim was committed. What they store before they see a new space is not pending for it, and a
+ * walk would not see it before they commit.
+ */
+async function outlastWriters({ sql }: StoreContext): Promise<boolean> {
+  const list = async (): Promise<string[]> => (await sql.all<{ id: string }>(WRITERS)).map(({ id }) => id);
+  const startedAt = performance.now();
+  for (let writers = await list(); writers.length > 0;) {
+    if (performance.now() - startedAt > MAX_WRITERS_MS) return false;
+    await sleep(WRITERS_PAUSE_MS);
+    const still = new Set(await list());
+    writers = writers.filter((id) => still.has(id));
+  }
+  return true;
 }
 
 function claim(
@@ -224,11 +231,10 @@ function packVectors(
 }
 
 export async function releaseVectorSpace(
-  context: StoreContext,
+  { sql }: StoreContext,
   { spaceId, holder, now, isFilled }: Verb<"releaseVectorSpace">,
 ): Promise<void> {
-  const isSure = isFilled && !doubtsOf(context).delete(holder);
-  await context.sql.write((transaction) => transaction.change(RELEASE, spaceId, holder, isSure, now));
+  await sql.write((transaction) => transaction.change(RELEASE, spaceId, holder, isFilled, now));
 }
 
 export async function dropVectorSpace(

@@ -284,9 +284,10 @@ describePostgres("a write that had to wait", (server) => {
     expect(await store.listVectorSpaces()).toEqual([]);
   });
 
-  test("does not take a new vector space for filled while a message is stored that was not noted for it", async () => {
-    const { store, queue } = await setStage();
+  test("fills a new vector space after a message was stored that could not be noted for it", async () => {
+    const { store, ids, queue, address } = await setStage();
     const there = { ...session, key: "agent:main:other", id: "session-2" };
+    let filling: Promise<number[]> | undefined;
     const fill = async (other: Store): Promise<number[]> => {
       const spaceId = await claim(other);
       const found = await other.listUnembedded({ spaceId, after: 0, limit: 9 });
@@ -294,14 +295,15 @@ describePostgres("a write that had to wait", (server) => {
       await other.releaseVectorSpace({ spaceId, ...LEASE, isFilled: true });
       return found;
     };
-    const [{ results }, found] = await queue(
+    const [{ results }] = await queue(
       (other) => other.append(batchOf([makeEvent("o0", say("the ibis"))], { session: there })),
-      fill,
+      async (other) => {
+        filling = fill(other);
+        await expect.poll(() => server.query(address, "SELECT 1 FROM vector_spaces")).toHaveLength(1);
+      },
       "LOCK TABLE seals IN SHARE MODE",
     );
-    expect(found).toHaveLength(4);
-    expect(await store.listVectorSpaces()).toMatchObject([{ filledAt: null }]);
-    expect(await fill(store)).toEqual(results.map(({ messageId }) => messageId));
+    expect(await filling).toEqual([...ids, ...results.map(({ messageId }) => messageId)]);
     expect(await store.listVectorSpaces()).toMatchObject([{ filledAt: NOW }]);
   });
 

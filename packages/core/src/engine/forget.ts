@@ -1,6 +1,7 @@
 /**
  * Erases messages and everything derived from them: first remakes the summaries over them, then wipes the pages that the database freed.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { searchText, viewMessage } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
@@ -10,7 +11,7 @@ import { nameSource } from "../store/folding.ts";
 import type { RunItem, SummaryNode, SummaryReplacement } from "../store/folding.ts";
 import type { SummarizeResult } from "../summarize/summarize.ts";
 import { reindex } from "./archive.ts";
-import { measure, needPublished, writeText } from "./rewrite.ts";
+import { measure, writeText } from "./rewrite.ts";
 import type { EngineState } from "./state.ts";
 
 export interface PlanForgetRequest {
@@ -31,8 +32,9 @@ export interface ForgetResult {
   readonly intakeFiles: readonly string[];
 }
 
-/** Others may store messages while new texts are made; then everything is planned again. */
-const MAX_TRIES = 5;
+/** Others may store messages and fold while new texts are made; then everything is planned again, after a pause that doubles each time. */
+const MAX_TRIES = 8;
+const FIRST_PAUSE_MS = 25;
 /** This many consecutive words in a summary that was not made from the message are not a coincidence. */
 const SHINGLE_WORDS = 8;
 const PAGE = 256;
@@ -50,6 +52,7 @@ export async function forget(engine: EngineState, request: ForgetRequest): Promi
   const { store, clock } = engine;
   await Promise.allSettled(engine.folding.background.values());
   for (let tries = 0; tries < MAX_TRIES; tries++) {
+    if (tries > 0) await sleep(FIRST_PAUSE_MS * 2 ** (tries - 1));
     const direct = await store.planForget(request.messageIds, []);
     const summaryCounts = await countSummaries(engine, direct);
     const alsoSummaryIds = await findEchoes(engine, direct);
@@ -95,7 +98,9 @@ async function remake(engine: EngineState, plan: ForgetPlan): Promise<SummaryRep
   const made = new Map<string, SummaryReplacement & { isEmpty: boolean }>();
   for (const { summaryId, isPublished } of plan.summaries) {
     if (!isPublished) continue;
-    const node = await needPublished(engine, summaryId);
+    const node = await engine.store.readSummary(summaryId);
+    // Somebody has replaced it since: the store will find the plan outdated.
+    if (node?.state !== "cover") continue;
     const sources = await engine.store.readSources(summaryId);
     const left = sources.map((item) => withoutForgotten(item, forgotten, made));
     const isEmpty = left.every((item) => item.hidden !== 0 || (item.summary !== null && item.messages === 0));

@@ -109,7 +109,7 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
 
 type NewText = Pick<SummaryText, "content" | "model" | "level">;
 
-export async function needPublished(engine: EngineState, summaryId: string): Promise<SummaryNode> {
+async function needPublished(engine: EngineState, summaryId: string): Promise<SummaryNode> {
   const node = await engine.store.readSummary(summaryId);
   if (node?.state === "cover") return node;
   const why = node === null ? "there is no such summary" : `it is ${node.state}, no context uses it`;

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { zstdDecompressSync } from "node:zlib";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "lossless-claw";
+import { openEngine, openStore } from "lossless-claw";
 import { exportConversations } from "lossless-claw/interchange";
 import type { Engine } from "@lossless/core";
 import type { ArchiveAccess } from "../../src/repair/archive-access.ts";
@@ -28,6 +28,7 @@ import { mend } from "lossless-claw/repair";
 import { previewForget } from "../../src/repair/forget.ts";
 import { applyForget } from "lossless-claw/repair";
 import type { ForgetSelection } from "../../src/repair/forget.ts";
+import { makeOpenEngine } from "../../src/ports.ts";
 import { recordCopy } from "../../src/store/copies.ts";
 import { adoptDocumentedDatabase } from "lossless-claw/interchange";
 import { encodeBody, decodeBody } from "../../src/store/body.ts";
@@ -35,6 +36,7 @@ import { makeTemporaryFolder } from "@lossless/testkit";
 import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
 import { fc } from "@lossless/testkit/properties.ts";
 import { isSoak } from "@lossless/testkit/rounds.ts";
+import { watchStores } from "@lossless/testkit/watched-store.ts";
 import { describe, expect, test } from "vitest";
 
 const unused = async (): Promise<never> => expect.unreachable("an archive in a file is copied by itself");
@@ -414,6 +416,34 @@ describe("forgetting", () => {
     expect(readdirSync(folder.path).filter((name) => name.includes(".forget-"))).toEqual([]);
     expect((await engine.listMessages({ conversationId: 1, limit: 5 })).items[1]?.forgottenAt).not.toBeNull();
     await engine.close();
+  });
+
+  test("goes on when another program takes back a summary while new texts are made", async () => {
+    using folder = makeTemporaryFolder();
+    const other = await open(folder.path);
+    const messages = Array.from({ length: 60 }, (_, i) => messageOf(i, i === 2 ? "hollyhock" : ""));
+    const { results } = await other.ingest({ session, messages });
+    await other.compact({ conversationId: 1, budgetTokens: 2_000, force: true });
+    const messageIds = [results[2]?.messageId ?? 0];
+    // The finest first.
+    const above = (await other.planForget({ messageIds })).summaries.filter(({ isPublished }) => isPublished);
+    expect(above.length).toBeGreaterThan(0);
+    const openWatched = watchStores(openStore, async (verb, run) => {
+      if (verb === "readSummary")
+        for (const { summaryId } of above.splice(0).reverse())
+          await other.dissolveSummary({ summaryId, dryRun: false });
+      return run();
+    });
+    const engine = await makeOpenEngine({ openStore: openWatched, workerUrl: new URL(import.meta.url) })({
+      database: folder.file("lcm.db"),
+      thread: false,
+    });
+    const { plan } = await engine.forget({ messageIds, reason: "asked" });
+    expect(plan.summaries.some(({ isPublished }) => isPublished)).toBe(false);
+    expect(findRows(folder.file("lcm.db"), "hollyhock")).toEqual([]);
+    expect((await engine.verify()).problems).toEqual([]);
+    await engine.close();
+    await other.close();
   });
 
   test("is refused when nothing was chosen", async () => {
