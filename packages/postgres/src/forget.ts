@@ -69,10 +69,11 @@ export async function isForgettingOpen({ sql }: StoreContext): Promise<boolean> 
 export async function wipeFreed(context: StoreContext): Promise<boolean> {
   const { sql } = context;
   // What is forgotten from here on needs another VACUUM.
-  const marks = await sql.all<{ key: string; value: unknown }>(OPEN_MARKS);
+  const marks = await sql.all<{ key: string; value: readonly string[] | number }>(OPEN_MARKS);
+  // Earlier versions noted the time instead.
   await removeFiles(
     context,
-    marks.flatMap(({ value }) => (Array.isArray(value) ? (value as string[]) : [])),
+    marks.flatMap(({ value }) => (typeof value === "number" ? [] : value)),
   );
   if ((await sql.get<{ yes: boolean }>(MAY_VACUUM, WIPED))?.yes !== true) return false;
   await sql.all(VACUUM);
