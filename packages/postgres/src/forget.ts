@@ -44,18 +44,14 @@ export async function forget(context: StoreContext, request: ForgetRequest): Pro
     if (files.isTransactional) for (const blob of blobs) files.remove(sql, blob);
     return planned;
   }, CONFLICTING);
-  // Not before the commit, which may fail; by then another program may have stored the same content again.
+  // Not before the commit, which may fail; by then another program may have stored the same content again. If one holds the conversation for
+  // too long, the mark still names them.
   if (outcome.kind !== "stale" && !files.isTransactional)
-    await removeFiles(
+    await removeUnnamed(
       context,
       outcome.plan.files.map(({ blob }) => blob),
     );
   return outcome;
-}
-
-/** If somebody holds one of their conversations for too long, the mark still names them. */
-async function removeFiles(context: StoreContext, blobs: readonly string[]): Promise<void> {
-  if (blobs.length > 0) await removeUnnamed(context, blobs);
 }
 
 export async function isForgettingOpen({ sql }: StoreContext): Promise<boolean> {
@@ -71,7 +67,7 @@ export async function wipeFreed(context: StoreContext): Promise<boolean> {
   // What is forgotten from here on needs another VACUUM.
   const marks = await sql.all<{ key: string; value: readonly string[] | number }>(OPEN_MARKS);
   // Earlier versions noted the time instead.
-  await removeFiles(
+  await removeUnnamed(
     context,
     marks.flatMap(({ value }) => (typeof value === "number" ? [] : value)),
   );

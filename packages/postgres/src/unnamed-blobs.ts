@@ -8,8 +8,12 @@ const LOCK = `
   SELECT conversation_id FROM conversations WHERE conversation_id = ANY($1::bigint[]) ORDER BY conversation_id FOR NO KEY UPDATE`;
 const NAMED = "SELECT storage_path FROM large_files WHERE storage_path = ANY($1::text[])";
 
-export const removeUnnamed = ({ sql, files }: StoreContext, paths: readonly string[]): Promise<string[]> =>
-  sql.write(async (own) => {
+export async function removeUnnamed(
+  { sql, files }: StoreContext,
+  paths: readonly string[],
+): Promise<string[]> {
+  if (paths.length === 0) return [];
+  return sql.write(async (own) => {
     await own.all(LOCK, [...new Set(paths.map((path) => Number.parseInt(path, 10) || 0))]);
     const rows = await own.all<{ storage_path: string }>(NAMED, [...paths]);
     const named = new Set(rows.map((row) => row.storage_path));
@@ -17,3 +21,4 @@ export const removeUnnamed = ({ sql, files }: StoreContext, paths: readonly stri
     for (const path of paths) if (!named.has(path) && (await files.discard(own, path))) removed.push(path);
     return removed;
   });
+}

@@ -4,7 +4,7 @@
  */
 import { deriveMessage } from "@lossless/core/testing";
 import { makeOpenEngine } from "@lossless/core/ports";
-import type { Store } from "@lossless/core/ports";
+import type { ForkRequest, Store } from "@lossless/core/ports";
 import {
   allMessages,
   batchOf,
@@ -91,10 +91,9 @@ describePostgres("a write that had to wait", (server) => {
     const { store, conversationId, ids, queue } = await setStage();
     const run = await readItems(store, conversationId, 0, 2);
     const fresh = { conversationId, run, summary: textOf(1, "a stork was seen"), now: NOW };
-    const forget: Write = (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1) });
     const [published, forgotten] = await queue(
       (other) => other.storeSummary({ ...fresh, state: "cover" }),
-      forget,
+      (other) => other.forget({ ...ASKED, messageIds: ids.slice(0, 1) }),
     );
     expect(published).toMatchObject({ kind: "published" });
     expect(forgotten).toEqual({ kind: "stale" });
@@ -141,17 +140,22 @@ describePostgres("a write that had to wait", (server) => {
     await expectProven(store);
   });
 
+  /** What a fork of the first session asks for, without what it shows. */
+  async function planChild(store: Store, eventIds: readonly string[]): Promise<Omit<ForkRequest, "items">> {
+    const parent = { parentSessionId: session.id, eventIds };
+    const point = await store.findForkPoint({ owner: session.owner, ...parent });
+    if (point === null) throw new Error("no point to fork at");
+    return { session: { ...session, key: "agent:main:fork", id: "session-2" }, ...parent, point, now: NOW };
+  }
+
   test("stores a revision once that two sessions hand over, of which one has the message by a fork", async () => {
     const { store, conversationId, queue } = await setStage();
-    const child = { ...session, key: "agent:main:fork", id: "session-2" };
-    const eventIds = ["e0", "e1"];
-    const point = await store.findForkPoint({ owner: session.owner, parentSessionId: session.id, eventIds });
-    if (point === null) throw new Error("no point to fork at");
-    await store.fork({ session: child, parentSessionId: session.id, eventIds, point, items: [], now: NOW });
+    const fork = await planChild(store, ["e0", "e1"]);
+    await store.fork({ ...fork, items: [] });
     const events = [makeEvent("e1", say("the grey heron"))];
     const outcomes = await queue(
       (other) => other.append(batchOf(events)),
-      (other) => other.append(batchOf(events, { session: child })),
+      (other) => other.append(batchOf(events, { session: fork.session })),
     );
     expect(outcomes.flatMap(({ results }) => results.map(({ outcome }) => outcome))).toEqual([
       "revision",
@@ -357,10 +361,7 @@ describePostgres("a write that had to wait", (server) => {
   test("does not remove a summary that a fork is about to show", async () => {
     const { store, conversationId, queue } = await setStage();
     await fold(store, conversationId, { count: 2, text: textOf(1) });
-    const child = { ...session, key: "agent:main:fork", id: "session-2" };
-    const eventIds = ["e0", "e1", "e2"];
-    const point = await store.findForkPoint({ owner: session.owner, parentSessionId: session.id, eventIds });
-    if (point === null) throw new Error("no point to fork at");
+    const fork = await planChild(store, ["e0", "e1", "e2"]);
     const items = [
       {
         kind: "summary" as const,
@@ -378,8 +379,7 @@ describePostgres("a write that had to wait", (server) => {
       },
     ];
     const [forked, dropped] = await queue(
-      (other) =>
-        other.fork({ session: child, parentSessionId: session.id, eventIds, point, items, now: NOW }),
+      (other) => other.fork({ ...fork, items }),
       (other) => other.dropSummaries(conversationId, null),
       "INSERT INTO sessions (owner, session_id) VALUES ('main', 'session-2')",
     );

@@ -418,7 +418,7 @@ describe("forgetting", () => {
     await engine.close();
   });
 
-  test("goes on when another program takes back a summary while new texts are made", async () => {
+  test("continues when another program dissolves a summary while new texts are made", async () => {
     using folder = makeTemporaryFolder();
     const other = await open(folder.path);
     const messages = Array.from({ length: 60 }, (_, i) => messageOf(i, i === 2 ? "hollyhock" : ""));
