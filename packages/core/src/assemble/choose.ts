@@ -110,7 +110,7 @@ const READ_ON = 4;
 
 export function choose(request: ChooseRequest): Choice {
   const scene = openScene(request, DEFAULT_LINE_COSTS);
-  if (request.isLeast) return chooseAtLeast(scene);
+  if (request.isLeast) return chooseAtLeast(scene, { withRoot: false });
   return chooseWhole(scene) ?? chooseSome(scene);
 }
 
@@ -255,15 +255,15 @@ function chooseTight(scene: Scene, front: AnchoredFront): Choice | null {
 function chooseFresh(scene: Scene, madeBy = Number.POSITIVE_INFINITY): Choice {
   const { room } = scene;
   const { front, choice } = fillFront(scene, { cut: 0, capacity: room, least: AIM * room, madeBy });
-  if (choice.tokens > room) return chooseAtLeast(scene);
+  if (choice.tokens > room) return chooseAtLeast(scene, { withRoot: true });
   const items = showFront(scene, front, choice);
   return { ...close(scene, "tight", items, 0, null), wanted: choice.wanted, leastTokens: front.leastTokens };
 }
 
-function chooseAtLeast(scene: Scene): Choice {
+function chooseAtLeast(scene: Scene, how: { readonly withRoot: boolean }): Choice {
   const need = { cut: 0, capacity: scene.room, least: 0, madeBy: Number.POSITIVE_INFINITY };
   const front = readFront(scene, need, READ_AHEAD);
-  const items = showFront(scene, front, chooseLeast(front));
+  const items = showFront(scene, front, chooseLeast(front, how));
   const user = front.user?.messageId ?? null;
   const bare = items.map((item) =>
     item.messageId !== null && (item.messageId === user || item.kind === "stub")

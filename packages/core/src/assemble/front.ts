@@ -66,13 +66,31 @@ export function chooseFront(front: Front): FrontChoice {
   return front.user === null || showsItem(choice.picks, front.user) ? choice : fill(usable, true);
 }
 
-/** The minimum that is ever sent: the newest user message and an open tool group, stubbed, and a line for everything else. */
-export function chooseLeast(front: Front): FrontChoice {
+/**
+ * The minimum that is ever sent: the newest user message and an open tool group, stubbed, and a line for everything else. With `withRoot`
+ * also a root, if there is room for one.
+ */
+export function chooseLeast(front: Front, { withRoot }: { readonly withRoot: boolean }): FrontChoice {
   const picks: PiecePick[] = [];
   const newest = front.pieces.at(-1);
   if (newest?.hasTools) picks.push(pickOpenGroup(newest, front.costs));
   if (front.user && !showsItem(picks, front.user)) picks.push(pickUser(front.user, front.costs));
-  return finish(front, { picks, wanted: [] }, null);
+  const rooted = withRoot ? addRoot(front, picks) : null;
+  return rooted ?? finish(front, { picks, wanted: [] }, null);
+}
+
+/** The same picks with the root that extends furthest; null if none fits. It often makes the line for everything else unnecessary. */
+function addRoot(front: Front, picks: readonly PiecePick[]): FrontChoice | null {
+  const reserve = front.reserve.filter((summary) => !front.user || !covers(summary, front.user));
+  const board = layBoard({ ...front, reserve }, matchLoosely);
+  for (const lineTokens of [0, front.costs.rangeTokens]) {
+    const room = front.capacityTokens - sumTokens(picks) - lineTokens;
+    const root = findSparseRoot({ ...front, reserve }, board, room);
+    if (root === null) return null;
+    const choice = finish(front, { picks: [pickReserve(root), ...picks], wanted: [] }, null);
+    if (choice.tokens <= front.capacityTokens) return choice;
+  }
+  return null;
 }
 
 const covers = (reserve: ReserveSummary, item: CoverItem): boolean =>

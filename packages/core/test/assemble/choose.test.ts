@@ -430,6 +430,22 @@ describe("a tight budget", () => {
     expect(choice.messages).toBe(111);
   });
 
+  test("shows a root beside a message that leaves little room, where one fits", () => {
+    const open = [
+      message(92, { calls: ["a"], tokens: 530 }),
+      message(93, { role: "tool", results: ["a"], tokens: 390 }),
+    ];
+    const items = [...messages(90, user), message(91, { ...user, tokens: 3_000 }), ...open];
+    const ask = (tokens: number) =>
+      choose(request(items, 4_000, { reserve: [{ ...reserve(1, 90), tokens }] }));
+    const choice = ask(700);
+    expect(choice.mode).toBe("least");
+    expect(choice.items.map(({ kind }) => kind)).toEqual(["summary", "message", "stub", "stub"]);
+    expect(choice.tokens).toBeLessThanOrEqual(4_000);
+    expect(choice.messages).toBe(93);
+    expect(ask(800).items.map(({ kind }) => kind)).toEqual(["range", "message", "stub", "stub"]);
+  });
+
   test("asks for that message where it lies further back than was read", () => {
     const items = [...messages(50, user), ...messages(4_000, {}, 51)];
     const newestUserBefore = () => items[49] as CoverItem;
