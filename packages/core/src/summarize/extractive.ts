@@ -69,7 +69,8 @@ export function summarizeExtractively(input: ExtractiveInput): ExtractiveSummary
     cutVerbatim: (text, maxChars) =>
       cutToTokens(cutAtWord(text, maxChars), target * VERBATIM_SHARE, estimate),
   });
-  vocabulary.weigh(set.length, input.depth === 0 ? LEAF_RECENCY : CONDENSED_RECENCY);
+  const recency = input.depth === 0 ? LEAF_RECENCY : CONDENSED_RECENCY;
+  vocabulary.weigh(set.length, { recency, isWork: set.isWork });
   discountKnown(vocabulary, input.previous);
   const selection = selectUnits(set.units, { vocabulary, budgetTokens: target * OVERPICK, estimate });
   const page = new Page(input, target, vocabulary, set, selection);

@@ -77,6 +77,8 @@ export interface UnitSet {
   readonly length: number;
   /** Commands and errors that older summaries listed, oldest first. */
   readonly quoted: QuotedName[];
+  /** An agent works with tools here. */
+  readonly isWork: boolean;
 }
 
 /** Users' own words count more than the agent's: what a user said once is rarely said again. */
@@ -182,6 +184,7 @@ class UnitCutter {
   readonly #hasAgent: boolean;
   readonly #firstUser: number;
   readonly #lastUser: number;
+  #isWork = false;
   #groups = new Map<string, ActionGroup>();
   #pending: ActionGroup[] = [];
   #tasks: {
@@ -222,7 +225,13 @@ class UnitCutter {
     this.#closeTurn();
     this.#pushTasks();
     if (this.#next !== null) this.#units.push(this.#next);
-    return { units: this.#units, topics: this.#topics, quoted: this.#quoted, length: this.#at + 1 };
+    return {
+      units: this.#units,
+      topics: this.#topics,
+      quoted: this.#quoted,
+      length: this.#at + 1,
+      isWork: this.#isWork,
+    };
   }
 
   #momentOf(at: number | null): ZonedTime {
@@ -356,6 +365,7 @@ class UnitCutter {
   }
 
   #readCall(source: SourceLine, part: SourcePart, index: number, moment: ZonedTime): void {
+    this.#isWork = true;
     const action = describeCall(part.toolName, part.text);
     if (action.tasks !== undefined) {
       this.#tasks = {
@@ -562,6 +572,7 @@ class UnitCutter {
 
   #readNames(text: string): void {
     for (const [group, list] of parseNameList(text)) {
+      if (group === "commands run") this.#isWork = true;
       if (group === "errors" || group === "commands run") {
         const texts = list.split(group === "errors" ? " | " : ", ");
         this.#quoted.push(...texts.map((each) => ({ group, text: each })));
@@ -599,6 +610,7 @@ class UnitCutter {
     const terms = this.#vocabulary.observe(`${head}${tail}`, this.#at, voice);
     const defined = this.#vocabulary.observe(defines, this.#at, "agent");
     const nameIds = [...defined, ...this.#vocabulary.observe(uses, this.#at, "agent")];
+    this.#noteCalls(head);
     const factor = voice === "user" ? USER_FACTOR : 1;
     const section = line.section as Section | null;
     this.#push({
@@ -650,7 +662,7 @@ function detailWorth(head: string): number {
   return verb === undefined ? 1 : (DETAIL_WORTH[verb] ?? 1);
 }
 
-const DETAIL_WORTH: Readonly<Record<string, number>> = { got: 0.8, has: 0.5, "now says": 0.3 };
+const DETAIL_WORTH: Readonly<Record<string, number>> = { got: 1.2, has: 0.8, "now says": 0.3 };
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1) || path;
 

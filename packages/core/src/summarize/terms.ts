@@ -23,6 +23,9 @@ const KIND_WORTH: Record<TermKind, number> = {
   script: 0.12,
 };
 
+/** How much more names count where an agent works with tools. */
+const WORK_FACTOR = 2;
+
 const UNSPACED = "\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u0e00-\\u0e7f";
 const LETTER = "A-Za-z0-9_\\u00c0-\\u0dff\\u0e80-\\u1fff\\uac00-\\ud7af";
 /** `1,184,302` and `06:30` are one number each. */
@@ -106,9 +109,11 @@ export class Vocabulary {
 
   /**
    * Sets every weight: worth of the kind × how much it was used × how recently. `recency` is how strongly age discounts: weak inside a
-   * leaf, whose future use is unknown, strong when older summaries are condensed.
+   * leaf, whose future use is unknown, strong when older summaries are condensed. `isWork`: an agent works with tools, and needs the names
+   * of what it works on again.
    */
-  weigh(sources: number, recency: number): void {
+  weigh(sources: number, { recency, isWork }: { readonly recency: number; readonly isWork: boolean }): void {
+    const inUse = isWork ? WORK_FACTOR : 1;
     for (const term of this.terms) {
       const age = sources <= 1 ? 0 : (sources - 1 - term.last) / (sources - 1);
       const freshness = 1 - recency + recency * Math.exp(-age / 0.15);
@@ -118,7 +123,7 @@ export class Vocabulary {
         term.weight = worth * (0.4 + rarity + (term.byUser ? 0.3 : 0)) * (0.6 + 0.4 * freshness);
       } else {
         const use = Math.log1p(3 * term.spoken + 0.5 * term.seen) + (term.byUser ? 0.7 : 0);
-        term.weight = worth * use * freshness * shapeFactor(term.text);
+        term.weight = inUse * worth * use * freshness * shapeFactor(term.text);
       }
     }
   }

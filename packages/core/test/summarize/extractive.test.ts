@@ -224,6 +224,18 @@ describe("names", () => {
     expect(line).not.toMatch(/0o600|00Z|Errorf|example\.org|2>&1|tail/);
   });
 
+  test("count more where an agent works with tools", () => {
+    const plain = Array.from({ length: 30 }, (_, i) => [
+      say("assistant", `The harbour gets another lantern before winter number ${i} begins.`, 2 * i),
+      say("assistant", `Then readQueue${i} feeds drainQueue${i}.`, 2 * i + 1),
+    ]).flat();
+    const count = (text: string): number => new Set(text.match(/(?:read|drain)Queue\d+/g)).size;
+    const call = [act("Bash", { command: "make" }, 60), answer("ok", 60)];
+    expect(count(summarize([...plain, ...call], 300).text)).toBeGreaterThan(
+      count(summarize(plain, 300).text) + 3,
+    );
+  });
+
   test("the newest and most used survive condensing", () => {
     const leaves = [0, 1, 2].map((nth) =>
       summary(summarize(session.slice(nth * 16, nth * 16 + 16), 260).text, nth * 10),
