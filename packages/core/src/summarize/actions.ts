@@ -155,7 +155,7 @@ function describeSearch(name: string, args: Arguments): Action | null {
     verb: isListing ? "looked" : "searched",
     target: cutAtWord(firstLine(query), 120),
     targetKind: "query",
-    detail: file === null ? "" : ` in ${file}`,
+    detail: file === null ? "" : ` in \`${file}\``,
     body: query,
   };
 }

@@ -43,7 +43,7 @@ const LEAF_RECENCY = 0.35;
 const CONDENSED_RECENCY = 0.6;
 const KNOWN_BEFORE_FACTOR = 0.7;
 /** Share of the target for the closing line. */
-const CLOSING_SHARE = 0.08;
+const CLOSING_SHARE = 0.06;
 /** Share of the target that one verbatim text may take. */
 const VERBATIM_SHARE = 0.25;
 /** Only a summary with enough room says how many messages it represents. */
@@ -253,6 +253,8 @@ function listQuoted({ units, quoted }: UnitSet): QuotedName[] {
 // ---- layout
 
 const MERGE_MINUTES = 20;
+/** The time of a line this soon after another one is not worth its tokens. */
+const TIME_STEP_MINUTES = 30;
 const MAX_LINE = 900;
 
 interface OpenLine {
@@ -307,15 +309,23 @@ function mergePicks(picks: readonly Pick[]): Pick[] {
   return [...merged.values()].sort((a, b) => a.unit.order - b.unit.order);
 }
 
+/** A time is written when it says something new: at another day, for a speaker who was not read yet, and after a while. */
 function addDates(lines: readonly OpenLine[], zone: string): string[] {
   const out: string[] = [];
+  const met = new Set<string>();
   let date = "";
+  let told = Number.NEGATIVE_INFINITY;
   for (const line of lines) {
     if (line.date !== "" && line.date !== date) {
       out.push(date === "" ? `${line.date} ${zone}` : line.date);
       date = line.date;
+      told = Number.NEGATIVE_INFINITY;
     }
-    const stamp = [line.time, line.speaker].filter(Boolean).join(" ");
+    const since = line.time === "" ? 0 : Math.abs(minutesOf(line.time) - told);
+    const isTold = since >= TIME_STEP_MINUTES || !met.has(line.speaker);
+    met.add(line.speaker);
+    if (isTold && line.time !== "") told = minutesOf(line.time);
+    const stamp = [isTold ? line.time : "", line.speaker].filter(Boolean).join(" ");
     out.push(`${stamp === "" ? "" : `${stamp}: `}${line.isVerbatim ? line.text : endSentence(line.text)}`);
   }
   return out;

@@ -10,12 +10,17 @@ export type NameGroup = (typeof NAME_GROUPS)[number];
 
 /** At most a quarter of a summary is names; the margin allows for error in the character count. */
 export const NAME_SHARE = 0.24;
-/** The share of `names` for commands and errors: names are what a reader cannot guess again. */
-const QUOTE_SHARE = 0.18;
+/**
+ * The share of the room for commands and errors: names are what a reader cannot guess again. In a short list one of them gets a larger
+ * share.
+ */
+const QUOTE_SHARE = 0.1;
+const MOST_QUOTES = 0.25;
+const ONE_QUOTE = 48;
 const MAX_QUOTE = 72;
 
 /** How strongly age discounts a name, and how fast: what was used last is used next. */
-const RECENCY = 0.75;
+const RECENCY = 0.5;
 const HALF_LIFE = 0.08;
 
 /** A short name takes less room than a long one and says as much. */
@@ -45,7 +50,7 @@ export function rankNames(vocabulary: Vocabulary, sources: number): number[] {
 
 function scoreOf(term: Term, sources: number): number {
   const age = sources <= 1 ? 0 : (sources - 1 - term.last) / (sources - 1);
-  const use = Math.log1p(2 * term.spoken + 0.5 * term.seen) + (term.byUser ? 0.5 : 0);
+  const use = Math.log1p(2 * term.spoken + term.seen) + (term.byUser ? 0.5 : 0);
   const freshness = 1 - RECENCY + RECENCY * Math.exp(-age / HALF_LIFE);
   const isFolder = term.kind === "path" && !FILE.test(term.text);
   return (
@@ -55,7 +60,7 @@ function scoreOf(term: Term, sources: number): number {
 }
 
 /** The share of its last piece's mentions that a path takes over, and the share left to the piece. */
-const PATH_FACTOR = 0.8;
+const PATH_FACTOR = 0.5;
 const NAME_ALONE_FACTOR = 0.6;
 /** A name that occurs once, in some output, comes after names that somebody used. */
 const isPassing = ({ spoken, seen }: Term): boolean => spoken === 0 && seen < 2;
@@ -105,23 +110,34 @@ export interface NameListInput {
 /** One line, or none when there is nothing to name or no room. */
 export function renderNameList(input: NameListInput): string[] {
   const groups = new Map<NameGroup, string[]>(NAME_GROUPS.map((group) => [group, []]));
-  const quoteRoom = input.room * QUOTE_SHARE;
+  const quoteRoom = Math.max(input.room * QUOTE_SHARE, Math.min(ONE_QUOTE, input.room * MOST_QUOTES));
   let used = 0;
   const add = (group: NameGroup, text: string, limit: number): void => {
     const list = groups.get(group) as string[];
     const cost = text.length + 2 + (list.length === 0 ? group.length + 2 : 0);
-    if (used + cost > limit || list.includes(text)) return;
+    if (used + cost > limit) return;
     used += cost;
     list.push(text);
   };
-  for (const { group, text } of input.quoted)
-    if (text.length <= MAX_QUOTE) add(group, text.replaceAll("; ", ", "), quoteRoom);
+  for (const { group, text } of input.quoted) {
+    const quote = text.replaceAll("; ", ", ");
+    const isListed = groups.get(group)?.some((listed) => listed.includes(quote)) === true;
+    if (quote.length <= MAX_QUOTE && !isListed) add(group, quote, quoteRoom);
+  }
   const shown = new Set(input.covered);
+  // The paths of each file, so that none is listed again from a folder further down.
+  const paths = new Map<number, string[]>();
   for (const id of input.ranked) {
     if (used > input.room - MIN_LENGTH) break;
     const term = input.vocabulary.terms[id] as Term;
     if (shown.has(id)) continue;
-    shown.add(id).add(term.piece);
+    shown.add(id);
+    if (term.piece >= 0) {
+      shown.add(term.piece);
+      const longer = paths.get(term.piece) ?? [];
+      if (longer.some((path) => path.endsWith(`/${term.text}`))) continue;
+      paths.set(term.piece, [...longer, term.text]);
+    }
     add(groupOf(id, term, input.vocabulary), term.text, input.room);
   }
   const text = [...groups]

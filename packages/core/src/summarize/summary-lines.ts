@@ -30,47 +30,68 @@ export const SECTION_LABELS: readonly (readonly [Section, string])[] = [
 export const DECIDED = " decided";
 
 const DATE_LINE = /^(\d{4}-\d{2}-\d{2})(?:\s+\(?[A-Za-z][\w/+-]*\)?)?:?$/;
-const STAMPED_LINE = /^(\d{2}:\d{2}) ([^:`]{1,40}): (.*)$/;
+const TIMED_LINE = /^(\d{2}:\d{2}) (.*)$/;
 const GOAL_LINE = /^Goal(?:, (\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}))?(?:, ([^:"]{1,60}))?: (".*")$/;
-const SPOKEN_LINE = /^()((?:user|assistant)(?: decided)?): (.*)$/;
+const SPOKEN_LINE = /^([^:`]{1,40}): (.*)$/;
+/** Others are known once a line with a time names them: a line of prose may have a colon, too. */
+const ROLES = ["user", "assistant"];
 
 export function parseSummaryLines(body: string, moment: ZonedTime): SummaryLine[] {
   const lines: SummaryLine[] = [];
-  let date = moment.date;
+  const reader = new LineReader(moment);
   for (const raw of body.split("\n")) {
     const line = raw.trim();
     if (line === "" || line.startsWith("[LCM ") || line.startsWith("[Truncated")) continue;
-    const dated = DATE_LINE.exec(line);
-    if (dated !== null) {
-      date = dated[1] as string;
-      continue;
-    }
-    lines.push({ ...parseSummaryLine(line, date, moment), number: lines.length });
+    const read = reader.read(line);
+    if (read !== null) lines.push({ ...read, number: lines.length });
   }
   return lines;
 }
 
-function parseSummaryLine(line: string, date: string, moment: ZonedTime): Omit<SummaryLine, "number"> {
-  const plain = { date: date === "" ? moment.date : date, time: "", speaker: "", text: line, section: null };
-  if (isNameList(line)) return { ...plain, section: "names" };
-  const goal = GOAL_LINE.exec(line);
-  if (goal !== null) {
-    const [, day = "", time = "", speaker = "", text = ""] = goal;
-    return { date: day || plain.date, time, speaker, text, section: "goal" };
+/** Reads line by line: a line without a date or a time has those of the line before it. */
+class LineReader {
+  readonly #moment: ZonedTime;
+  readonly #speakers = new Set(ROLES);
+  #date: string;
+  #time = "";
+
+  constructor(moment: ZonedTime) {
+    this.#moment = moment;
+    this.#date = moment.date;
   }
-  for (const [section, label] of SECTION_LABELS)
-    if (line.startsWith(label)) return { ...plain, section, text: line.slice(label.length) };
-  const stamped = STAMPED_LINE.exec(line) ?? SPOKEN_LINE.exec(line);
-  if (stamped === null) return plain;
-  const [, time = "", who = "", text = ""] = stamped;
-  const isDecision = who.endsWith(DECIDED);
-  return {
-    date,
-    time,
-    speaker: isDecision ? who.slice(0, -DECIDED.length) : who,
-    text,
-    section: isDecision ? "decided" : null,
-  };
+
+  /** Null for a line that only has the date of those after it. */
+  read(line: string): Omit<SummaryLine, "number"> | null {
+    const dated = DATE_LINE.exec(line);
+    if (dated === null) return this.#readText(line);
+    this.#date = dated[1] as string;
+    this.#time = "";
+    return null;
+  }
+
+  #readText(line: string): Omit<SummaryLine, "number"> {
+    const date = this.#date === "" ? this.#moment.date : this.#date;
+    const plain = { date, time: "", speaker: "", text: line, section: null };
+    if (isNameList(line)) return { ...plain, section: "names" };
+    const goal = GOAL_LINE.exec(line);
+    if (goal !== null) {
+      const [, day = "", time = "", speaker = "", text = ""] = goal;
+      return { date: day || date, time, speaker, text, section: "goal" };
+    }
+    for (const [section, label] of SECTION_LABELS)
+      if (line.startsWith(label)) return { ...plain, section, text: line.slice(label.length) };
+    const [, time, said = line] = TIMED_LINE.exec(line) ?? [];
+    const spoken = SPOKEN_LINE.exec(said);
+    if (spoken === null) return plain;
+    const [, who = "", text = ""] = spoken;
+    const isDecision = who.endsWith(DECIDED);
+    const speaker = isDecision ? who.slice(0, -DECIDED.length) : who;
+    if (time !== undefined) {
+      this.#time = time;
+      this.#speakers.add(speaker);
+    } else if (!this.#speakers.has(speaker)) return plain;
+    return { date, time: this.#time, speaker, text, section: isDecision ? "decided" : null };
+  }
 }
 
 /** The line that `GOAL_LINE` reads: the first request, who asked and when. */

@@ -696,13 +696,17 @@ function labelOf(action: Action): string {
 /** Commands that only read: what matters is their findings, which other units state. */
 const LOOKING = /^(?:cat|ls|head|tail|pwd|echo|which|sleep|wc|file|stat)\b/;
 
-/** A command without the parts that only shorten its output. */
+/** Commands of everyday work: that one of them was run says nothing about this project. */
+const ROUTINE =
+  /^(?:git (?:add|branch|diff|fetch|log|pull|push|show|stash|status)|cd|cp|curl|find|grep|mkdir|mv|rg|rm|sed)\b/;
+
+/** A command without the parts that only shorten its output; empty if it is not worth a place in the list. */
 function nameCommand(line: string): string {
   const command = line
     .replace(/\s*(?:2>&1|2>\/dev\/null)/g, "")
     .replace(/\s*\|\s*(?:head|tail|grep|wc|sort|cat)\b.*$/, "")
     .trim();
-  return LOOKING.test(command) || /[\n…]/.test(command) ? "" : command;
+  return ROUTINE.test(command) || LOOKING.test(command) || /[\n…]/.test(command) ? "" : command;
 }
 
 const LOOKING_WORTH = 0.5;

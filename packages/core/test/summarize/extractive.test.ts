@@ -5,6 +5,9 @@ import { describe, expect, test } from "vitest";
 import { viewMessage } from "../../src/message/normalize.ts";
 import { estimateTextTokens } from "../../src/text/tokens.ts";
 import { FALLBACK_MARKER, summarizeExtractively } from "../../src/summarize/extractive.ts";
+import { renderNameList } from "../../src/summarize/name-list.ts";
+import { parseSummaryLines } from "../../src/summarize/summary-lines.ts";
+import { Vocabulary } from "../../src/summarize/terms.ts";
 import type { SourceLine } from "../../src/summarize/source.ts";
 import { renderClosingLine, splitClosingLine } from "../../src/summarize/closing-line.ts";
 import { act, answer, estimate, say, summary, withParts, workSession } from "./sources.ts";
@@ -52,6 +55,32 @@ describe("what an extractive summary keeps", () => {
     );
     expect(text).toMatch(/^11:41 Mira: "Yes, add it /m);
     expect(text).toMatch(/^11:\d\d assistant: /m);
+  });
+
+  test("says the time again only after a while, for another speaker, and on another day", () => {
+    const said = [
+      say("user", "The eel ladder must stay open.", 0, "Ana"),
+      say("user", "The heron must never see it.", 3, "Ben"),
+      say("user", "The otter must pay at least 5 EUR.", 9, "Ana"),
+      say("user", "The weir must be closed by 18:00.", 70, "Ben"),
+      say("user", "The mill must stand still on Sundays.", 60 * 14, "Ana"),
+    ];
+    const thanks = Array.from({ length: 20 }, (_, i) =>
+      say("user", "Sounds good to me, thanks.", 900 + i, "Ben"),
+    );
+    expect(
+      summarize([...said, ...thanks], 100)
+        .text.split("\n")
+        .slice(0, -1),
+    ).toEqual([
+      "2026-02-14 UTC",
+      "11:00 Ana: The eel ladder must stay open.",
+      "11:03 Ben: The heron must never see it.",
+      "Ana: The otter must pay at least 5 EUR.",
+      "12:10 Ben: The weir must be closed by 18:00.",
+      "2026-02-15",
+      "01:00 Ana: The mill must stand still on Sundays.",
+    ]);
   });
 
   test("drops chatter and bulk output", () => {
@@ -222,6 +251,38 @@ describe("names", () => {
     expect(line).toMatch(/unctions: drainPart\d+, drainPart\d+/);
     expect(line).toMatch(/; commands run: npm test -- part_\d+/);
     expect(line).not.toMatch(/0o600|00Z|Errorf|example\.org|2>&1|tail/);
+  });
+
+  test("leave out commands of everyday work", () => {
+    const push = [act("Bash", { command: "git push" }, 20), answer("ok", 20)];
+    const line = names(summarize([...session, ...push], 260).text);
+    expect(line).toMatch(/; commands run: npm test -- part_\d+/);
+    expect(line).not.toContain("git push");
+  });
+
+  test("leave out a command that another one contains", () => {
+    const quoted = ["make lint && make test", "make lint", "make every part"].map((text) => ({
+      group: "commands run" as const,
+      text,
+    }));
+    const list = (room: number) =>
+      renderNameList({ vocabulary: new Vocabulary(), ranked: [], covered: new Set(), quoted, room });
+    expect(list(1_000)).toEqual(["Commands run: make lint && make test, make every part"]);
+    expect(list(200)).toEqual(["Commands run: make lint && make test"]);
+  });
+
+  test("list a file once, with the path by which it is used most", () => {
+    const edits = Array.from({ length: 6 }, (_, i) => [
+      act("Bash", { command: `make check src/tide/moon.ts # ${i}` }, i),
+      answer("ok", i),
+      say(
+        "assistant",
+        `Part ${i} of tide/moon.ts is at least as long as it must be, because of its figures.`,
+        i,
+      ),
+    ]).flat();
+    const files = /Files: ([^;\n]*)/.exec(summarize(edits, 400).text)?.[1]?.split(", ") ?? [];
+    expect(files.filter((file) => file.endsWith("moon.ts")).length).toBeLessThan(2);
   });
 
   test("count more where an agent works with tools", () => {
@@ -417,6 +478,17 @@ describe("condensing", () => {
     );
     expect(text).toMatch(/^2026-02-14 UTC$/m);
     expect(text).toMatch(/^2026-02-15\n09:10 Ana: The budget is limited to 12,000 EUR\.$/m);
+  });
+
+  test("knows who spoke a line that has no time", () => {
+    const before =
+      "2026-02-15 UTC\n09:10 Ana: The eel ladder stays.\nAna: The weir must close by 18:00.\nNote: see above.";
+    const lines = parseSummaryLines(before, { date: "2026-02-16", time: "08:00" });
+    expect(lines.map(({ date, time, speaker, text }) => [date, time, speaker, text])).toEqual([
+      ["2026-02-15", "09:10", "Ana", "The eel ladder stays."],
+      ["2026-02-15", "09:10", "Ana", "The weir must close by 18:00."],
+      ["2026-02-15", "", "", "Note: see above."],
+    ]);
   });
 
   test("condenses a model's prose too", () => {
