@@ -256,13 +256,18 @@ const VERDICT_LINE =
 const QUIET_RESULT =
   /has been (?:updated|created|modified)|successfully|^\s*$|^\(?no (?:output|content)|tool ran without output/i;
 
+/** That it failed is known; the other lines say how. */
+const BARE_STATUS = /^\s*(?:error: )?exit (?:code|status):? \d+\s*$/i;
+
 /** A result in one line, or null when it is bulk or says nothing new. */
 export function describeResult(
   text: string,
   isError: boolean,
   kind: Action["targetKind"],
 ): ActionResult | null {
-  const lines = text.length > 60_000 ? sampleEnds(text) : text.split("\n");
+  const all = text.length > 60_000 ? sampleEnds(text) : text.split("\n");
+  const telling = all.filter((line) => !BARE_STATUS.test(line));
+  const lines = telling.some((line) => line.trim() !== "") ? telling : all;
   if (isError)
     return { text: cleanLine(findLine(lines, FAILURE_LINE) ?? firstFullLine(lines)), failed: true };
   if (kind === "query") return describeFound(lines);

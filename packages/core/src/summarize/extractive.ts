@@ -42,6 +42,8 @@ export const FALLBACK_MARKER = "[LCM fallback summary]";
 const LEAF_RECENCY = 0.35;
 const CONDENSED_RECENCY = 0.6;
 const KNOWN_BEFORE_FACTOR = 0.7;
+/** People address each other by name: that says nothing new. */
+const SPEAKER_FACTOR = 0.1;
 /** Share of the target for the closing line. */
 const CLOSING_SHARE = 0.06;
 /** Share of the target that one verbatim text may take. */
@@ -71,6 +73,7 @@ export function summarizeExtractively(input: ExtractiveInput): ExtractiveSummary
   });
   const recency = input.depth === 0 ? LEAF_RECENCY : CONDENSED_RECENCY;
   vocabulary.weigh(set.length, { recency, isWork: set.isWork });
+  for (const name of set.speakers) discount(vocabulary, name, SPEAKER_FACTOR);
   discountKnown(vocabulary, input.previous);
   const selection = selectUnits(set.units, { vocabulary, budgetTokens: target * OVERPICK, estimate });
   const page = new Page(input, target, vocabulary, set, selection);
@@ -103,11 +106,13 @@ function discountKnown(vocabulary: Vocabulary, previous: string | undefined): vo
   if (previous === undefined || previous === "") return;
   const known = new Vocabulary();
   known.observe(previous, 0, "agent");
-  for (const { text } of known.terms) {
-    const id = vocabulary.idOf(text);
-    const term = id === undefined ? undefined : vocabulary.terms[id];
-    if (term !== undefined) term.weight *= KNOWN_BEFORE_FACTOR;
-  }
+  for (const { text } of known.terms) discount(vocabulary, text, KNOWN_BEFORE_FACTOR);
+}
+
+function discount(vocabulary: Vocabulary, text: string, factor: number): void {
+  const id = vocabulary.idOf(text);
+  const term = id === undefined ? undefined : vocabulary.terms[id];
+  if (term !== undefined) term.weight *= factor;
 }
 
 /** Lays out a prefix of the picks; the longest prefix that fits is the summary. */

@@ -25,7 +25,7 @@ const MAX_NAMES = 4;
 /** A repeated term is worth this share of a new one. */
 const REPEAT_SHARE = 0.08;
 /** Weight of terms from which a sentence's cue counts in full. */
-const FULL_CONTENT = 1.4;
+const FULL_CONTENT = 2;
 /** Below this a unit is not worth a line, whatever room is left; words say less than actions. */
 const MIN_GAIN = { said: 0.5, tasks: 0.5, action: 0.25 } as const;
 /** Tokens of a new line besides its words: the time, the speaker, the break. */

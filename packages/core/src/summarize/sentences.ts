@@ -61,14 +61,20 @@ const CORRECTION =
 export const isDecision = (text: string): boolean => DECISION.test(text);
 export const isConstraint = (text: string): boolean => CONSTRAINT.test(text);
 export const isCorrection = (text: string): boolean => CORRECTION.test(text);
-/** Thanks, greetings and nods, with nothing that could be acted on. */
-export const isChatter = (text: string): boolean =>
+/**
+ * Thanks, greetings and nods, with nothing that could be acted on, and commands to the host: what they led to is in the next messages.
+ */
+export const isChatter = (text: string): boolean => HOST_COMMAND.test(text) || isSmallTalk(text);
+
+const HOST_COMMAND = /^\/[a-z][\w:-]*$/i;
+
+const isSmallTalk = (text: string): boolean =>
   text.length < 90 &&
   (GREETING.test(text) || text.length < 16) &&
   cueOf(text) === 0 &&
   !isCorrection(text) &&
   !isDecision(text) &&
-  !/[`\d?？/]|[\u3040-\u9fff]{6}/.test(text) &&
+  !/[`\d?？/]|[\u3040-\u9fff]{6}/.test(text.replace(/(.)\1+/gu, "$1")) &&
   text.split(/\s+/).length < 12;
 export const isNarration = (text: string): boolean => NARRATION.test(text);
 

@@ -77,6 +77,8 @@ export interface UnitSet {
   readonly length: number;
   /** Commands and errors that older summaries listed, oldest first. */
   readonly quoted: QuotedName[];
+  /** Names of the people who spoke, word by word. */
+  readonly speakers: ReadonlySet<string>;
   /** An agent works with tools here. */
   readonly isWork: boolean;
 }
@@ -102,6 +104,8 @@ const NEXT_BONUS = 4;
 /** Uses that the first name of a list counts as. */
 const LISTED_USES = 4;
 const PASTE_WORTH = 0.4;
+/** People among themselves agree and disagree about everything: what they talk about says more than how. */
+const CHAT_CUE_SHARE = 0.5;
 const OUTLINE_STEP = 2;
 const MAX_RESULT_SCAN = 200_000;
 const SHOWED_CODE = "showed code";
@@ -182,6 +186,7 @@ class UnitCutter {
   readonly #sources: number;
   /** People who talk among themselves say much that no agent has to follow: their best sentences are kept, not whole messages. */
   readonly #hasAgent: boolean;
+  readonly #speakers = new Set<string>();
   readonly #firstUser: number;
   readonly #lastUser: number;
   #isWork = false;
@@ -217,6 +222,7 @@ class UnitCutter {
       return;
     }
     this.#at++;
+    this.#noteSpeaker(source.speaker ?? "");
     if (isRequest(source)) this.#closeTurn();
     for (const part of partsOf(source)) this.#readPart(source, part, index, moment);
   }
@@ -229,9 +235,14 @@ class UnitCutter {
       units: this.#units,
       topics: this.#topics,
       quoted: this.#quoted,
+      speakers: this.#speakers,
       length: this.#at + 1,
       isWork: this.#isWork,
     };
+  }
+
+  #noteSpeaker(name: string): void {
+    for (const word of name.split(/\s+/)) if (word !== "") this.#speakers.add(word);
   }
 
   #momentOf(at: number | null): ZonedTime {
@@ -271,7 +282,7 @@ class UnitCutter {
     this.#push({
       ...this.#saying(at),
       ...this.#quote(head, isGoal ? "goal" : null),
-      bonus: this.#quoteBonus(head) + this.#requestBonus(at.index),
+      bonus: isChatter(head) ? 0 : this.#quoteBonus(head) + this.#requestBonus(at.index),
     });
     return isWhole ? [] : prose.sentences.filter(({ text: each }) => !head.includes(each));
   }
@@ -302,7 +313,9 @@ class UnitCutter {
   #pushSentence(sentence: Sentence, nth: number, at: Saying): void {
     const isPaste = at.isUser && (nth >= USER_SENTENCES || looksPasted(sentence.text));
     const isOwn = at.isUser && !isPaste;
-    const cue = sentence.cue + (isOwn && isCorrection(sentence.text) ? CORRECTION_BONUS : 0);
+    const cue =
+      (this.#hasAgent ? 1 : CHAT_CUE_SHARE) * sentence.cue +
+      (isOwn && isCorrection(sentence.text) ? CORRECTION_BONUS : 0);
     const opens = isOwn && nth === 0 && sentence.worth === 1 ? 1.5 : 0;
     this.#push({
       ...this.#saying(at),
@@ -493,7 +506,10 @@ class UnitCutter {
       defined: group.defined,
       bulk: group.bulk,
       command: isCommand ? nameCommand(group.action.target) : "",
-      error: group.outcome?.failed === true ? group.outcome.text : "",
+      error:
+        group.outcome?.failed === true && !SAYS_ONLY_FAILED.test(group.outcome.text)
+          ? group.outcome.text
+          : "",
       bonus: actionBonus(group),
       worth: isCommand && LOOKING.test(group.action.target) ? LOOKING_WORTH : 1,
     });
@@ -561,6 +577,7 @@ class UnitCutter {
     const isLast = index === this.#sources - 1;
     for (const line of parseSummaryLines(body, moment)) {
       this.#at++;
+      if (isPerson(line.speaker)) this.#noteSpeaker(line.speaker);
       if (line.section === "names") this.#readNames(line.text);
       else if (line.section === "goal") this.#pushQuote(line, index);
       // Open and next items of an older summary have been done since, or are stated again.
@@ -674,7 +691,10 @@ const FIGURE_BONUS = 2;
 const figureBonus = (text: string): number => FIGURE_BONUS * Math.min(2, text.match(FIGURE)?.length ?? 0);
 
 /** "None found." says nothing without its heading. */
-const fragmentWorth = (text: string): number => (text.length < 30 && !text.includes("`") ? 0.5 : 1);
+const fragmentWorth = (text: string): number =>
+  (text.length < 30 && !text.includes("`")) || NAME_ALONE.test(text) ? 0.5 : 1;
+
+const NAME_ALONE = /^`[^`]+`[.:]?$/;
 
 function joinVerbs(verbs: ReadonlyMap<string, number>): string {
   return [...verbs].map(([verb, count]) => (count > 1 ? `${verb} ${count}×` : verb)).join(", ");
@@ -710,6 +730,9 @@ function nameCommand(line: string): string {
 }
 
 const LOOKING_WORTH = 0.5;
+
+/** A failure that names nothing. */
+const SAYS_ONLY_FAILED = /^(?:exit (?:code|status):? \d+|fail(?:ed|ure)?|errors?)[.:]?$/i;
 
 function actionBonus(group: ActionGroup): number {
   let bonus = group.action.targetKind === "command" && LOOKING.test(group.action.target) ? 0 : 0.4;

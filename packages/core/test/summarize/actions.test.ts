@@ -86,6 +86,12 @@ describe("describeResult", () => {
     expect(describeResult(code, false, "command")?.failed ?? false).toBe(false);
   });
 
+  test("tells how something failed rather than with which status", () => {
+    const conflict = "CONFLICT (content): Merge conflict in sluice.go";
+    expect(describeResult(`Exit code 1\n${conflict}`, true, "command")?.text).toBe(conflict);
+    expect(describeResult("Exit code 1", true, "command")).toEqual({ text: "Exit code 1", failed: true });
+  });
+
   test("says nothing about a file that was read", () => {
     expect(describeResult("a\nb\nc\nd", false, "file")).toBeNull();
   });

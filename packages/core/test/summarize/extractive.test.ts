@@ -7,6 +7,8 @@ import { estimateTextTokens } from "../../src/text/tokens.ts";
 import { FALLBACK_MARKER, summarizeExtractively } from "../../src/summarize/extractive.ts";
 import { renderNameList } from "../../src/summarize/name-list.ts";
 import { parseSummaryLines } from "../../src/summarize/summary-lines.ts";
+import { cutUnits } from "../../src/summarize/summary-units.ts";
+import { zoneClock } from "../../src/summarize/time.ts";
 import { Vocabulary } from "../../src/summarize/terms.ts";
 import type { SourceLine } from "../../src/summarize/source.ts";
 import { renderClosingLine, splitClosingLine } from "../../src/summarize/closing-line.ts";
@@ -81,6 +83,28 @@ describe("what an extractive summary keeps", () => {
       "2026-02-15",
       "01:00 Ana: The mill must stand still on Sundays.",
     ]);
+  });
+
+  test("prefers what people talk about to how they say it", () => {
+    const nods = Array.from({ length: 12 }, (_, i) =>
+      say("user", "Agreed, Caroline. We must never forget that, it is so important.", i, "Melanie"),
+    );
+    const story = say("user", "The kids saw the Perseid shower from the Kettle Ridge camp.", 20, "Caroline");
+    expect(summarize([...nods, story], 40).text).toContain("Kettle Ridge");
+  });
+
+  test("does not quote a bare command to the host", () => {
+    const said = [
+      say("user", "The sluice must stay shut.", 0),
+      say("assistant", "The sluice stays shut.", 1),
+      say("user", "/exit", 2),
+    ];
+    const filler = Array.from({ length: 12 }, (_, i) =>
+      say("assistant", `Gate ${i} has ${i}40 bolts.`, 3 + i),
+    );
+    const { text: short } = summarize([...said, ...filler], 70);
+    expect(short).toContain("The sluice must stay shut.");
+    expect(short).not.toContain("/exit");
   });
 
   test("drops chatter and bulk output", () => {
@@ -258,6 +282,22 @@ describe("names", () => {
     const line = names(summarize([...session, ...push], 260).text);
     expect(line).toMatch(/; commands run: npm test -- part_\d+/);
     expect(line).not.toContain("git push");
+  });
+
+  test("leave out errors that name nothing", () => {
+    const failed = ["FAIL", "Exit code 2", "panic: gate_7 is stuck"].flatMap((result, i) => [
+      act("Bash", { command: `make part_${i}` }, i),
+      answer(result, i, true),
+    ]);
+    const { units } = cutUnits(failed, {
+      clock: zoneClock("UTC"),
+      vocabulary: new Vocabulary(),
+      isStart: true,
+      cutVerbatim: (text) => text,
+    });
+    expect(units.map(({ error }) => error).filter((error) => error !== "")).toEqual([
+      "panic: gate_7 is stuck",
+    ]);
   });
 
   test("leave out a command that another one contains", () => {
