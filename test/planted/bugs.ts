@@ -426,7 +426,7 @@ export const BUGS: readonly PlantedBug[] = [
   {
     name: "the tokens of a context are above its budget",
     file: "packages/core/src/assemble/choose.ts",
-    find: "if (choice.tokens > room) return chooseAtLeast(scene);",
+    find: "if (choice.tokens > room) return chooseAtLeast(scene, { withRoot: true });",
     replace: "",
     test: [
       "packages/core/test/assemble/choose.test.ts",
