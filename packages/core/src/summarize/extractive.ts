@@ -68,6 +68,7 @@ export function summarizeExtractively(input: ExtractiveInput): ExtractiveSummary
     clock: zoneClock(input.timeZone),
     vocabulary,
     isStart: input.sources[0]?.kind === "message" && (input.previous ?? "") === "",
+    isCondensed: input.depth > 0,
     cutVerbatim: (text, maxChars) =>
       cutToTokens(cutAtWord(text, maxChars), target * VERBATIM_SHARE, estimate),
   });
@@ -217,7 +218,12 @@ class Page {
     let used = this.#input.estimate(CLOSING_PREFIX);
     for (const topic of listTopics(this.#set, dropped)) {
       const cost = this.#input.estimate(topic) + 1;
-      if (topics.length >= MAX_TOPICS || used + cost > room) break;
+      if (used + cost > room) {
+        // A name that is too long must not leave the line without any.
+        if (topics.length === 0) continue;
+        break;
+      }
+      if (topics.length >= MAX_TOPICS) break;
       used += cost;
       topics.push(topic);
     }

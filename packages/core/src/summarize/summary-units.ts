@@ -95,6 +95,8 @@ const MAX_SHORT = 280;
 /** If less than this of a request fits, its best sentences represent it better. */
 const MIN_GOAL_PART = 600;
 const SHORT_BONUS = 1.5;
+/** Content words from which a short message counts in full far from the messages around it: "and?" says nothing there. */
+const FULL_QUOTE_TERMS = 5;
 const CORRECTION_BONUS = 2;
 /** "Ok, thanks" is not worth a line. */
 const CHATTER_WORTH = 0.15;
@@ -121,6 +123,8 @@ export interface CutOptions {
   readonly vocabulary: Vocabulary;
   /** Whether the conversation begins here, so that its first request is its goal. */
   readonly isStart: boolean;
+  /** Whether a condensed summary is made: most of what was said around a message is left out. */
+  readonly isCondensed: boolean;
   /** A text of at most this many characters, within the room for one verbatim text. */
   readonly cutVerbatim: (text: string, maxChars: number) => string;
 }
@@ -279,10 +283,11 @@ class UnitCutter {
     const head = this.#options.cutVerbatim(whole, isGoal ? MAX_GOAL : MAX_SHORT);
     const isWhole = head.length === whole.length && prose.code === "";
     if (whole === "" || (!isWhole && !(isGoal && head.length >= MIN_GOAL_PART))) return prose.sentences;
+    const quote = this.#quote(head, isGoal ? "goal" : null);
     this.#push({
       ...this.#saying(at),
-      ...this.#quote(head, isGoal ? "goal" : null),
-      bonus: isChatter(head) ? 0 : this.#quoteBonus(head) + this.#requestBonus(at.index),
+      ...quote,
+      bonus: isChatter(head) ? 0 : this.#quoteBonus(quote) + this.#requestBonus(at.index),
     });
     return isWhole ? [] : prose.sentences.filter(({ text: each }) => !head.includes(each));
   }
@@ -298,9 +303,12 @@ class UnitCutter {
     };
   }
 
-  #quoteBonus(head: string): number {
+  #quoteBonus({ head, terms }: Pick<Unit, "head" | "terms">): number {
     if (isChatter(head)) return 0;
-    return (cueOf(head) + SHORT_BONUS + (isCorrection(head) ? CORRECTION_BONUS : 0)) * USER_FACTOR;
+    const substance = this.#options.isCondensed ? Math.min(1, terms.length / FULL_QUOTE_TERMS) : 1;
+    return (
+      substance * (cueOf(head) + SHORT_BONUS + (isCorrection(head) ? CORRECTION_BONUS : 0)) * USER_FACTOR
+    );
   }
 
   #requestBonus(index: number): number {
@@ -608,6 +616,7 @@ class UnitCutter {
   #pushQuote(line: SummaryLine, index: number): void {
     const whole = isQuote(line.text) ? line.text.slice(1, -1) : line.text;
     const head = this.#options.cutVerbatim(whole, MAX_GOAL);
+    const quote = this.#quote(head, line.section === "goal" ? "goal" : null);
     this.#push({
       ...PLAIN,
       source: index,
@@ -616,8 +625,8 @@ class UnitCutter {
       time: line.time,
       speaker: line.speaker,
       kind: "said",
-      ...this.#quote(head, line.section === "goal" ? "goal" : null),
-      bonus: this.#quoteBonus(head),
+      ...quote,
+      bonus: this.#quoteBonus(quote),
     });
   }
 

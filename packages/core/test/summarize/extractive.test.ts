@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { viewMessage } from "../../src/message/normalize.ts";
 import { estimateTextTokens } from "../../src/text/tokens.ts";
 import { FALLBACK_MARKER, summarizeExtractively } from "../../src/summarize/extractive.ts";
-import { renderNameList } from "../../src/summarize/name-list.ts";
+import { rankNames, renderNameList } from "../../src/summarize/name-list.ts";
 import { parseSummaryLines } from "../../src/summarize/summary-lines.ts";
 import { cutUnits } from "../../src/summarize/summary-units.ts";
 import { zoneClock } from "../../src/summarize/time.ts";
@@ -277,6 +277,12 @@ describe("names", () => {
     expect(line).not.toMatch(/0o600|00Z|Errorf|example\.org|2>&1|tail/);
   });
 
+  test("do not take a call of the console for a file", () => {
+    const vocabulary = new Vocabulary();
+    vocabulary.observe("console.log(gate); see logs/console.log", 0, "agent");
+    expect(rankNames(vocabulary, 1).map((id) => vocabulary.terms[id]?.text)).toEqual(["logs/console.log"]);
+  });
+
   test("leave out commands of everyday work", () => {
     const push = [act("Bash", { command: "git push" }, 20), answer("ok", 20)];
     const line = names(summarize([...session, ...push], 260).text);
@@ -293,6 +299,7 @@ describe("names", () => {
       clock: zoneClock("UTC"),
       vocabulary: new Vocabulary(),
       isStart: true,
+      isCondensed: false,
       cutVerbatim: (text) => text,
     });
     expect(units.map(({ error }) => error).filter((error) => error !== "")).toEqual([
@@ -365,6 +372,18 @@ describe("the closing line", () => {
     ];
     expect(summarize(run, 600).text.split("\n").at(-1)).toBe(
       "Expand for details about: the text of `/repo/src/queue.ts`; the output of `npm run report`.",
+    );
+  });
+
+  test("names something shorter where the largest output has too long a name", () => {
+    const run = [
+      act("Read", { file_path: `/repo/packages/harbour/src/${"deep/".repeat(6)}queue.ts` }, 0),
+      answer("const depth = 1;\n".repeat(400), 0),
+      act("Bash", { command: "make" }, 1),
+      answer("line of the report\n".repeat(60), 1),
+    ];
+    expect(summarize(run, 240).text.split("\n").at(-1)).toBe(
+      "Expand for details about: the output of `make`.",
     );
   });
 
@@ -518,6 +537,16 @@ describe("condensing", () => {
     );
     expect(text).toMatch(/^2026-02-14 UTC$/m);
     expect(text).toMatch(/^2026-02-15\n09:10 Ana: The budget is limited to 12,000 EUR\.$/m);
+  });
+
+  test("leaves out short questions that say nothing far from their answers", () => {
+    const opening = say("user", "Please look after the harbour.", 0);
+    const asked = Array.from("abcdefghijklmnopqrst", (gate, i) => say("user", `and ${gate}?`, i + 1));
+    const rule = say("user", "Nothing from the north sluice gets sold in April.", 30);
+    const sources = [opening, ...asked, rule, say("assistant", "Written down.", 31)];
+    expect(summarize(sources, 40, 0).text).toContain('"and a?"');
+    expect(summarize(sources, 40, 1).text).not.toContain('"and');
+    expect(summarize(sources, 60, 1).text).toContain("north sluice");
   });
 
   test("knows who spoke a line that has no time", () => {
