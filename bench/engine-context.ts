@@ -19,12 +19,14 @@ const BATCH = 500;
 /** The messages, in one piece per compaction. */
 type Stages = readonly (readonly Arrival[])[];
 
-/** `isTarget`: folded on request for contexts of that size, and not when due. */
+/** Folded when due, as in a running agent, where a fold leaves room to grow; or on request, down to contexts of the given size. */
+export type When = "due" | "requested";
+
 export async function assembleAfterFolding(
   stages: Stages,
   budgetTokens: number,
+  when: When,
   questions: readonly string[] = [],
-  isTarget = false,
 ): Promise<EngineContext> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
@@ -33,7 +35,8 @@ export async function assembleAfterFolding(
       for (let at = 0; at < messages.length; at += BATCH) {
         await engine.ingest({ session: SESSION, messages: messages.slice(at, at + BATCH) });
       }
-      if (isTarget) await engine.compact({ conversationId: 1, budgetTokens, targetTokens: budgetTokens });
+      if (when === "requested")
+        await engine.compact({ conversationId: 1, budgetTokens, targetTokens: budgetTokens });
       // One sweep has a limit of passes; idle time comes again and again.
       else while ((await engine.maintain({ conversationId: 1, budgetTokens })).changed);
     }
@@ -56,25 +59,6 @@ async function recallEach(engine: Engine, questions: readonly string[]): Promise
     found.push(passages.map(({ text }) => text).join("\n"));
   }
   return found;
-}
-
-/** Windows to try, as multiples of the wanted size: right after a fold a context takes about half of its window. */
-const WINDOWS = [2.2, 1.9, 1.6, 1.3];
-
-/** The largest context of at most this many tokens, for any window: the baselines of that size are compared with it. */
-export async function assembleUpTo(
-  stages: Stages,
-  tokens: number,
-  questions: readonly string[] = [],
-): Promise<EngineContext> {
-  let best = await assembleAfterFolding(stages, tokens, questions);
-  const aimed = await assembleAfterFolding(stages, tokens, questions, true);
-  if (aimed.tokens <= tokens && aimed.tokens > best.tokens) best = aimed;
-  for (const factor of WINDOWS) {
-    const context = await assembleAfterFolding(stages, Math.floor(tokens * factor), questions);
-    if (context.tokens <= tokens && context.tokens > best.tokens) best = context;
-  }
-  return best;
 }
 
 /** The text of a context for a model. */

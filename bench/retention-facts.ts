@@ -7,7 +7,7 @@ import path from "node:path";
 import { estimateTextTokens } from "@lossless/core";
 import { viewMessage } from "@lossless/core/testing";
 import type { SourceLine } from "@lossless/core/testing";
-import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
+import { assembleAfterFolding } from "./engine-context.ts";
 import type { EngineContext } from "./engine-context.ts";
 import { mean, percent, shareIn } from "./retention-figures.ts";
 import type { Row } from "./retention-figures.ts";
@@ -37,12 +37,11 @@ export async function measureFacts(): Promise<Row[]> {
     );
     const budgetTokens = Math.floor(estimateTextTokens(history) * share);
     const questions = facts.map((fact) => fact.question);
-    const make = { budget: assembleAfterFolding, "size of": assembleUpTo };
-    for (const [what, assemble] of Object.entries(make)) {
-      const ours = await assemble(stages, budgetTokens, questions);
+    for (const when of ["due", "requested"] as const) {
+      const ours = await assembleAfterFolding(stages, budgetTokens, when, questions);
       rows.push({
         facts: facts.length,
-        for: `${what} ${percent(share)}`,
+        "folded for": `${percent(share)}, ${when}`,
         ...scoreFacts(facts, entries, ours),
       });
     }

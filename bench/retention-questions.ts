@@ -8,7 +8,8 @@ import { estimateTextTokens } from "@lossless/core";
 import type { Arrival } from "@lossless/core";
 import type { SourceLine } from "@lossless/core/testing";
 import { findSharedData } from "@lossless/testkit/shared-data.ts";
-import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
+import { assembleAfterFolding } from "./engine-context.ts";
+import type { When } from "./engine-context.ts";
 import { mean, percent } from "./retention-figures.ts";
 import type { Turn } from "./recall-questions.ts";
 import type { Row } from "./retention-figures.ts";
@@ -23,8 +24,8 @@ const SETS = ["locomo", "realtalk", "beam100k"];
 const SHARES = [0.1, 0.25];
 
 /**
- * How much of the answers is still in the context, for a budget of a tenth and a quarter of the conversation, and in one of that size. Baselines
- * have the size of our context.
+ * How much of the answers is still in the context, for a budget of a tenth and a quarter of the conversation, folded when due and on request.
+ * Baselines have the size of our context.
  */
 export async function measureQuestions(): Promise<Row[]> {
   const rows: Row[] = [];
@@ -32,25 +33,25 @@ export async function measureQuestions(): Promise<Row[]> {
     const conversations = readConversations(set);
     if (conversations.length === 0) continue;
     for (const share of SHARES)
-      for (const what of ["budget", "size of"] as const)
-        rows.push(await questionRow(set, { what, share }, conversations));
+      for (const when of ["due", "requested"] as const)
+        rows.push(await questionRow(set, { when, share }, conversations));
   }
   return rows;
 }
 
 async function questionRow(
   set: string,
-  { what, share }: { what: "budget" | "size of"; share: number },
+  { when, share }: { when: When; share: number },
   conversations: readonly Conversation[],
 ): Promise<Row> {
-  const assemble = what === "budget" ? assembleAfterFolding : assembleUpTo;
   const kept: Record<string, number[]> = { "our context": [], folded: [], "last turns": [], truncated: [] };
   const sizes: number[] = [];
   for (const conversation of conversations) {
     const history = asText(conversation.sources);
-    const ours = await assemble(
+    const ours = await assembleAfterFolding(
       [conversation.sources.map(toArrival)],
       Math.floor(estimateTextTokens(history) * share),
+      when,
     );
     const chars = ours.text.length;
     sizes.push(chars / history.length);
@@ -70,7 +71,7 @@ async function questionRow(
   return {
     case: set,
     questions: kept.folded?.length ?? 0,
-    for: `${what} ${percent(share)}`,
+    "folded for": `${percent(share)}, ${when}`,
     size: percent(mean(sizes)),
     ...(Object.fromEntries(columns) as Row),
   };
@@ -101,7 +102,7 @@ const DOCUMENTED: readonly (readonly [turns: number, compression: number, kept: 
   [100, 0.88, 0.92],
 ];
 
-/** A turn is a question and its answer. Ours is the largest context of at most the documented size: how much of the answers is still in it. */
+/** A turn is a question and its answer. Ours is folded on request to at most the documented size: how much of the answers is still in it. */
 export async function measureTurns(): Promise<Row[]> {
   const conversations = readConversations("beam100k");
   const rows: Row[] = [];
@@ -113,7 +114,7 @@ export async function measureTurns(): Promise<Row[]> {
       const history = asText(conversation.sources);
       const raw = estimateTextTokens(history);
       const arrivals = [conversation.sources.map(toArrival)];
-      const ours = await assembleUpTo(arrivals, Math.floor(raw * (1 - compression)));
+      const ours = await assembleAfterFolding(arrivals, Math.floor(raw * (1 - compression)), "requested");
       rawTokens.push(raw);
       ourTokens.push(ours.tokens);
       kept.ours.push(...scoreAnswers(conversation, ours.text));

@@ -20,6 +20,7 @@ const folder = makeFolder();
 const run = createRunner(folder.path);
 const database = join(folder.path, "folded.db");
 const raw = join(folder.path, "raw.db");
+const aimed = join(folder.path, "aimed.db");
 
 const { lcm, text, json } = commandsFor(run, database);
 
@@ -37,8 +38,10 @@ let before: Envelope;
 
 beforeAll(async () => {
   await run(["import", SAMPLE, "--db", database]);
-  copyFileSync(database, raw);
-  cpSync(filesDirBeside(database), filesDirBeside(raw), { recursive: true });
+  for (const copy of [raw, aimed]) {
+    copyFileSync(database, copy);
+    cpSync(filesDirBeside(database), filesDirBeside(copy), { recursive: true });
+  }
   before = await json("status");
   compacted = await lcm("compact", "--session", SESSION, "--budget", "32k");
 });
@@ -77,7 +80,7 @@ describe("compact", () => {
 
   test("folds down to a target, without stand-ins when they are not wanted", async () => {
     const result = await run(
-      ["compact", "--budget", "64k", "--target", "40k", "--no-reserve", "--no-model", "--json", "--db", raw],
+      ["compact", "--budget", "64k", "--target", "40k", "--no-reserve", "--no-model", "--json", "--db", aimed],
       {},
     );
     expect(result.stderr).toBe("");
@@ -85,21 +88,21 @@ describe("compact", () => {
     expect(data).toMatchObject({ compacted: true, reason: "under the target", standIns: 0 });
     expect(data["tokensAfter"]).toBeLessThanOrEqual(40_000);
     expect(data["passes"]).toBe((data["summaryIds"] as string[]).length);
-    const reserve = await run(["summaries", "list", "--state", "reserve", "--json", "--db", raw]);
+    const reserve = await run(["summaries", "list", "--state", "reserve", "--json", "--db", aimed]);
     expect(parseEnvelope(reserve).data.items).toEqual([]);
   });
 
   test("says when the target is not reached, with a status, and prints what is in the archive", async () => {
-    const missed = await run(["compact", "--budget", "64k", "--target", "100", "--no-model", "--db", raw]);
+    const missed = await run(["compact", "--budget", "64k", "--target", "100", "--no-model", "--db", aimed]);
     expect(missed.status).toBe(1);
     const shown = missed.stdout.toString("utf8");
     expect(shown).toContain(
       "target not reached  conversation 1 is folded; it was to have at most 100 tokens",
     );
-    const list = parseEnvelope(await run(["conversations", "list", "--json", "--db", raw]));
+    const list = parseEnvelope(await run(["conversations", "list", "--json", "--db", aimed]));
     const { shownTokens } = list.data.items[0] as unknown as { shownTokens: number };
     expect(shown).toContain(`${shownTokens.toLocaleString("en")} tokens`);
-    const again = await run(["compact", "--budget", "64k", "--target", "100", "--json", "--db", raw]);
+    const again = await run(["compact", "--budget", "64k", "--target", "100", "--json", "--db", aimed]);
     expect([again.status, parseEnvelope(again).ok]).toEqual([1, false]);
     expect(again.status).toBe(1);
     expect(parseEnvelope(again).data).toMatchObject({

@@ -264,14 +264,21 @@ function findGap(field: Field, state: SweepState, savedTokens: number): number |
   return field.shownTokens - LANDS_AT * stopAtTokens;
 }
 
-/** A summary that has to fill a gap is requested shorter by this: one written without a model comes out 250 to 300 tokens longer. */
-const OVERAGE_TOKENS = 320;
+/** A summary that has to fill a gap is requested shorter by this: the frame it is shown in takes 60 to 200 tokens. */
+const FRAME_TOKENS = 128;
+/** Such a summary takes at most this share of its sources, and is at most this many times as long as usual. */
+const MOST_OF_SOURCES = 0.75;
+const MOST_OF_TARGET = 2;
 
-/** How much longer a summary may be if even the shortest run would leave too little of the target: at most half of its sources. */
+/** How much longer a summary may be if even the shortest run would leave too little of the target. */
 function findSpare(field: Field, state: SweepState, inputTokens: number, targetTokens: number): number {
   const gap = findGap(field, state, inputTokens - targetTokens);
   if (gap === null) return 0;
-  const longest = Math.min(Math.floor(inputTokens - gap) - OVERAGE_TOKENS, Math.floor(inputTokens / 2));
+  const longest = Math.min(
+    Math.floor(inputTokens - gap) - FRAME_TOKENS,
+    Math.floor(MOST_OF_SOURCES * inputTokens),
+    MOST_OF_TARGET * targetTokens,
+  );
   return Math.max(0, longest - targetTokens);
 }
 
@@ -437,7 +444,7 @@ function planRuns(
 const shortTarget = (policy: CompactionPolicy, { tokens }: Chunk, neededTokens: number): number =>
   Math.min(
     condensedTarget(policy, tokens),
-    Math.max(MIN_TARGET_TOKENS, Math.floor(tokens - neededTokens) - OVERAGE_TOKENS),
+    Math.max(MIN_TARGET_TOKENS, Math.floor(tokens - neededTokens) - FRAME_TOKENS),
   );
 
 const deepestOf = (field: Field, members: readonly number[]): number =>

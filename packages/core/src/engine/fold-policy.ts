@@ -29,7 +29,7 @@ const SUMMARY_SHARE = 0.5;
 export function makePolicy(
   { settings }: EngineState,
   conversation: ConversationRow,
-  request: Situation,
+  request: Situation & { readonly targetTokens?: number },
 ): CompactionPolicy {
   const threshold = resolveThreshold(settings, {
     model: nameModel(request.model),
@@ -37,11 +37,13 @@ export function makePolicy(
     contextWindow: request.contextWindow,
   });
   const maxSummaryTokens = Math.floor(SUMMARY_SHARE * threshold.contextThreshold * request.budgetTokens);
+  // A fold to a target leaves a tail that fits in the target.
+  const wantedTokens = Math.min(request.budgetTokens, request.targetTokens ?? request.budgetTokens);
   return {
     contextThreshold: threshold.contextThreshold,
     freshTailCount: threshold.freshTailCount,
-    freshTailMaxTokens: settings.freshTailMaxTokens ?? Math.floor(TAIL_SHARE * request.budgetTokens),
-    turnMaxTokens: Math.min(threshold.leafChunkTokens, Math.floor(TURN_SHARE * request.budgetTokens)),
+    freshTailMaxTokens: settings.freshTailMaxTokens ?? Math.floor(TAIL_SHARE * wantedTokens),
+    turnMaxTokens: Math.min(threshold.leafChunkTokens, Math.floor(TURN_SHARE * wantedTokens)),
     leafMinFanout: settings.leafMinFanout,
     condensedMinFanout: settings.condensedMinFanout,
     condensedMinFanoutHard: settings.condensedMinFanoutHard,

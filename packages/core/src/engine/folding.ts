@@ -507,6 +507,7 @@ function makeContext(
   conversation: ConversationRow,
   request: {
     budgetTokens: number;
+    targetTokens?: number;
     signal?: AbortSignal;
     customInstructions?: string;
     onProgress?: CompactRequest["onProgress"];

@@ -295,7 +295,7 @@ const CONTEXT = {
     unset(),
     {
       env: "LCM_FRESH_TAIL_MAX_TOKENS",
-      help: "Maximum tokens of these newest messages. Unset: 30 % of the budget, and a context may show more of them if there is room.",
+      help: "Maximum tokens of these newest messages. Unset: 30 % of the budget, or of the target where one is given. A context may show more of them if there is room.",
     },
   ),
   maxAssemblyTokenBudget: optionalWhole({

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openEngine } from "lossless-claw";
 import type { Engine } from "../../src/index.ts";
 
-import { makeTurns, SESSION, settingsFor } from "./conversation.ts";
+import { makeTurn, makeTurns, SESSION, settingsFor } from "./conversation.ts";
 
 const CONVERSATION = { conversationId: 1 };
 const BUDGET = { ...CONVERSATION, budgetTokens: 8_000 };
@@ -49,6 +49,32 @@ test("a fold at the threshold and one down to a target go on as long", async () 
   expect(aimed).toMatchObject({ reason: "under the target", targetTokens: 5_000, targetReached: true });
   expect(aimed.tokensAfter).toBe(await countStored(engine));
 });
+
+test("a fold to a target leaves 80 to 100 % of it, also far below the tail of the budget", async () => {
+  for (const budgetTokens of [null, 128_000])
+    for (const targetTokens of [1_100, 2_200, 3_000, 5_500]) {
+      const engine = await openWithChat();
+      const folded = await engine.compact({
+        ...CONVERSATION,
+        budgetTokens: budgetTokens ?? targetTokens,
+        targetTokens,
+      });
+      expect(folded).toMatchObject({ compacted: true, targetReached: true });
+      expect(folded.tokensAfter / targetTokens, `${targetTokens} of ${budgetTokens}`).toBeGreaterThan(0.8);
+      expect((await engine.verify()).problems).toEqual([]);
+    }
+});
+
+/** Short messages: a chunk can be cut almost anywhere. */
+async function openWithChat(): Promise<Engine> {
+  const folder = makeTemporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
+  onTestFinished(() => engine.close());
+  const chat = Array.from({ length: 400 }, (_, number) => makeTurn(number, { words: 20, calls: 0 }));
+  await engine.ingest({ session: SESSION, messages: chat.flat() });
+  return engine;
+}
 
 test("a forced fold below the threshold folds what is outside the tail", async () => {
   const engine = await openWithHistory({ freshTailCount: 8, maxSweepIterations: 100 });
