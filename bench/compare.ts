@@ -104,7 +104,10 @@ class Side {
   async sample(name: string): Promise<number> {
     const answer = await new Promise<Answer>((resolve) => {
       this.#onAnswer = resolve;
-      this.#process.send(name);
+      this.#process.send(name, (error) => {
+        if (error !== null)
+          resolve({ error: "its process has ended; it may need packages that this tree does not have" });
+      });
     });
     if ("error" in answer) throw new Error(`cannot measure ${name} in ${this.#tree}: ${answer.error}`);
     return answer.sample.cost / answer.sample.units;
