@@ -127,12 +127,28 @@ function chooseSome(scene: Scene): Choice {
   const anchored = front === null ? null : chooseTight(scene, front);
   if (front === null || anchored === null) return chooseAll();
   const leftOut = countLeftOut(anchored);
-  if (leftOut === 0) return anchored;
+  if (leftOut === 0 || !maySummarize(scene, anchored)) return anchored;
   // A stand-in made since then must not change the choice before the anchor moves.
   const fresh = chooseAll(seqBefore(scene, front.cut));
   const shown = new Set(anchored.items.map(({ summaryId }) => summaryId).concat(null));
   const hasMore = fresh.items.some(({ summaryId }) => !shown.has(summaryId));
   return hasMore && countLeftOut(fresh) < FRESH_SHARE * leftOut ? fresh : anchored;
+}
+
+/** Whether a summary that is not shown represents something of what a choice leaves out. */
+function maySummarize({ request, reader }: Scene, { items }: Choice): boolean {
+  const shown = new Set(items.map(({ summaryId }) => summaryId));
+  const ranges = items.filter(({ kind }) => kind === "range");
+  const isLeftOut = (span: { readonly startPosition: number; readonly endPosition: number }): boolean =>
+    ranges.some(
+      ({ startPosition, endPosition }) =>
+        span.startPosition <= endPosition && span.endPosition >= startPosition,
+    );
+  const summaries = request.summariesBefore?.(Number.MAX_SAFE_INTEGER) ?? reader.summaries();
+  return (
+    (request.reserve ?? []).some((reserve) => !shown.has(reserve.summaryId) && isLeftOut(reserve)) ||
+    [...summaries].some((item) => !shown.has(item.summaryId) && isLeftOut(item))
+  );
 }
 
 /** A choice without an anchor gives up the stable front: it must leave out less than this share of what one with an anchor does. */

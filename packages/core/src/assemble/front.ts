@@ -20,6 +20,7 @@ import {
   countMissing,
   endOf,
   listMissing,
+  orderPicks,
   pickStubbed,
   pickWhole,
   priceOf,
@@ -105,18 +106,39 @@ const showsItem = (picks: readonly Pick[], { messageId }: CoverItem): boolean =>
 function fill(front: Front, keepsUser: boolean): FrontChoice {
   const user = keepsUser && front.user ? pickUser(front.user, front.costs) : null;
   const free = front.capacityTokens - (user?.tokens ?? 0);
-  const whole = fillWithin(front, user, free);
-  return whole.range === null ? whole : fillWithin(front, user, free - front.costs.rangeTokens);
+  const draft = draftWithin(front, user, free);
+  const whole = mayShowAll(front, draft.picks) ? finishDraft(front, draft) : null;
+  if (whole?.range === null) return whole;
+  return finishDraft(front, draftWithin(front, user, free - front.costs.rangeTokens));
 }
 
-function fillWithin(front: Front, user: PiecePick | null, free: number): FrontChoice {
+interface Draft {
+  readonly picks: readonly Pick[];
+  /** See `OlderChoice`. */
+  readonly gapAfter: number | null;
+}
+
+function draftWithin(front: Front, user: PiecePick | null, free: number): Draft {
   const older = fillOlder(front, free);
   const left = Math.min(TAIL_MOST * front.capacityTokens, free - older.tokens);
   const tail = fillTail(front, older.tailFrom, left);
   const more = older.hasGaps && tail.isWhole ? extendTail(front, older, left - tail.tokens) : [];
   const picks: Pick[] = [...older.picks, ...more, ...tail.picks];
   if (user !== null && front.user && !showsItem(picks, front.user)) picks.push(user);
-  return finish(front, useRest(front, picks), older.gapAfter);
+  return { picks, gapAfter: older.gapAfter };
+}
+
+const finishDraft = (front: Front, { picks, gapAfter }: Draft): FrontChoice =>
+  finish(front, useRest(front, picks), gapAfter);
+
+/** Whether what is in no pick might fit beside the picks at its smallest size; false: a range line is certain. */
+function mayShowAll(front: Front, picks: readonly Pick[]): boolean {
+  let tokens = sumTokens(picks);
+  for (const { piece, messages } of listMissing(front.pieces, orderPicks(picks))) {
+    if (piece.kind === "range") return false;
+    if (messages === piece.messages) tokens += piece.stubbedTokens;
+  }
+  return tokens <= front.capacityTokens;
 }
 
 // Summaries before the tail.
@@ -484,8 +506,7 @@ function finish(
   { picks: unordered, wanted }: { readonly picks: readonly Pick[]; readonly wanted: readonly string[] },
   gapAfter: number | null,
 ): FrontChoice {
-  // If a summary and something below it begin at the same position, the summary comes first.
-  const picks = unordered.toSorted((a, b) => startOf(a) - startOf(b) || endOf(b) - endOf(a));
+  const picks = orderPicks(unordered);
   const messages = countMissing(front, picks);
   const tokens = sumTokens(picks);
   if (messages <= 0) return { picks, range: null, tokens, wanted };

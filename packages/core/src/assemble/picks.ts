@@ -96,6 +96,10 @@ export const startOf = (pick: Pick): number =>
 export const endOf = (pick: Pick): number =>
   pick.kind === "piece" ? pick.piece.endPosition : pick.reserve.endPosition;
 
+/** Oldest first. If a summary and something below it begin at the same position, the summary comes first. */
+export const orderPicks = (picks: readonly Pick[]): Pick[] =>
+  picks.toSorted((a, b) => startOf(a) - startOf(b) || endOf(b) - endOf(a));
+
 /** Messages up to the anchor that are in no pick. */
 export const countMissing = (front: Front, picks: readonly Pick[]): number =>
   front.pieces.reduce((sum, piece) => sum + piece.messages, front.unreadMessages) -

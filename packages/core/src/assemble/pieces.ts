@@ -89,6 +89,11 @@ export class PieceReader {
     return this.pulled[index];
   }
 
+  /** The summaries among the pieces so far, newest first. */
+  summaries(): CoverItem[] {
+    return this.pulled.flatMap(({ kind, items }) => (kind === "summary" ? items : []));
+  }
+
   /** Pieces from `from` up to, not including, `to`, oldest first. */
   takeOldestFirst(from: number, to: number): Piece[] {
     return this.pulled.slice(from, to).reverse();

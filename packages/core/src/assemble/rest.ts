@@ -11,13 +11,13 @@ import {
   countMissing,
   endOf,
   listMissing,
+  orderPicks,
   pickStubbed,
   pickWhole,
   startOf,
   sumTokens,
   type Front,
   type Pick,
-  type PiecePick,
 } from "./picks.ts";
 import { isBulky, makePiece, pieceOf, type Piece } from "./pieces.ts";
 
@@ -46,8 +46,7 @@ export function useRest(front: Front, picks: readonly Pick[]): Rest {
 
 /** What is in no pick, newest first: pieces, and summaries beyond them. */
 function listLeftOut(front: Front, picks: readonly Pick[]): Piece[] {
-  const ordered = picks.toSorted((a, b) => startOf(a) - startOf(b) || endOf(b) - endOf(a));
-  const read = listMissing(front.pieces, ordered).flatMap(({ piece }) =>
+  const read = listMissing(front.pieces, orderPicks(picks)).flatMap(({ piece }) =>
     piece.kind === "range" ? [] : [piece],
   );
   const first = front.pieces[0]?.startPosition ?? 0;
@@ -105,12 +104,17 @@ const isPartOf = (pick: Pick, { items }: Piece): boolean =>
 
 /** The picks so far, and the room that is left. */
 class Room {
-  picks: Pick[];
+  readonly picks: Pick[];
   readonly #front: Front;
+  /** Tokens of the picks, and messages in none of them: counted once, because hundreds of pieces are tried. */
+  #spent: number;
+  #missing: number;
 
   constructor(front: Front, picks: readonly Pick[]) {
     this.#front = front;
     this.picks = [...picks];
+    this.#spent = sumTokens(picks);
+    this.#missing = countMissing(front, picks);
   }
 
   isEnough(): boolean {
@@ -122,65 +126,71 @@ class Room {
    * lies in.
    */
   take(piece: Piece, reason: string): boolean {
-    const others = this.picks.filter((pick) => !isPartOf(pick, piece));
-    const { costs } = this.#front;
+    const { costs, user } = this.#front;
+    const holdsUser = user !== null && piece.items.some(({ messageId }) => messageId === user.messageId);
+    const parts = holdsUser ? this.picks.filter((pick) => isPartOf(pick, piece)) : [];
+    if (this.#replace(parts, [pickWhole(piece, reason)])) return true;
+    if (piece.stubbedTokens === piece.tokens) return false;
     const bulky = new Set(piece.items.filter((item) => isBulky(item, costs)));
-    return (
-      this.#change([...others, pickWhole(piece, reason)]) ||
-      (bulky.size > 0 && this.#change([...others, pickStubbed(piece, bulky, costs, reason)]))
-    );
+    return this.#replace(parts, [pickStubbed(piece, bulky, costs, reason)]);
   }
 
   /** Shows a source of a summary, which then represents that much less. */
   takeUnder(summaryId: string, piece: Piece): boolean {
-    const more = this.picks.flatMap((pick) => {
-      if (summaryIdOf(pick) !== summaryId) return [pick];
-      const messages = pick.messages - piece.messages;
-      return messages <= 0 ? [] : [{ ...pick, messages }];
-    });
-    return this.#change([...more, pickWhole(piece, "opened: there is room")]);
+    const parent = this.picks.find((pick) => summaryIdOf(pick) === summaryId);
+    if (parent === undefined) return false;
+    const messages = parent.messages - piece.messages;
+    const source = pickWhole(piece, "opened: there is room");
+    return this.#replace([parent], messages <= 0 ? [source] : [{ ...parent, messages }, source]);
   }
 
   /** Shows stubbed results whole, newest first. */
   unstub(): void {
     for (const pick of newestFirst(this.picks)) {
-      if (pick.kind !== "piece") continue;
-      for (const item of pick.piece.items.toReversed()) if (pick.stubbed.has(item)) this.#unstub(pick, item);
+      if (pick.kind !== "piece" || pick.stubbed.size === 0) continue;
+      let current = pick;
+      for (const item of pick.piece.items.toReversed()) {
+        const stubTokens = current.stubbed.get(item);
+        if (stubTokens === undefined) continue;
+        const stubbed = new Map([...current.stubbed].filter(([one]) => one !== item));
+        const whole = { ...current, stubbed, tokens: current.tokens + item.tokens - stubTokens };
+        if (this.#replace([current], [whole])) current = whole;
+      }
     }
-  }
-
-  #unstub(pick: PiecePick, item: CoverItem): void {
-    const current = this.picks.find((one) => one.kind === "piece" && one.piece === pick.piece);
-    if (current?.kind !== "piece") return;
-    const stubbed = new Map([...current.stubbed].filter(([one]) => one !== item));
-    const stubTokens = current.stubbed.get(item) ?? item.tokens;
-    const whole = { ...current, stubbed, tokens: current.tokens + item.tokens - stubTokens };
-    this.#change(this.picks.map((one) => (one === current ? whole : one)));
   }
 
   /** The last of the room goes to the newest stub, which then shows the beginning of its result. */
   widenStubs(): void {
     const free = this.#front.capacityTokens - this.#tokens() - KEPT_FREE_TOKENS;
+    if (free < MIN_WIDER_TOKENS) return;
     const pick = newestFirst(this.picks).find((one) => one.kind === "piece" && one.stubbed.size > 0);
-    if (free < MIN_WIDER_TOKENS || pick?.kind !== "piece") return;
+    if (pick?.kind !== "piece") return;
     const [item, tokens] = [...pick.stubbed].at(-1) as [CoverItem, number];
     const more = Math.min(free, item.tokens - tokens);
     const stubbed = new Map(pick.stubbed).set(item, tokens + more);
-    const wider = { ...pick, stubbed, tokens: pick.tokens + more };
-    this.picks = this.picks.map((one) => (one === pick ? wider : one));
+    this.#replace([pick], [{ ...pick, stubbed, tokens: pick.tokens + more }]);
   }
 
-  /** Applies the change if it fits. */
-  #change(picks: Pick[]): boolean {
-    const before = this.picks;
-    this.picks = picks;
-    if (this.#tokens() <= this.#front.capacityTokens) return true;
-    this.picks = before;
-    return false;
+  /** Shows some picks instead of others if they fit. */
+  #replace(old: readonly Pick[], more: readonly Pick[]): boolean {
+    const spent = this.#spent + sumTokens(more) - sumTokens(old);
+    const missing = this.#missing + countMessages(old) - countMessages(more);
+    if (this.#price(spent, missing) > this.#front.capacityTokens) return false;
+    for (const pick of old) this.picks.splice(this.picks.indexOf(pick), 1);
+    this.picks.push(...more);
+    this.#spent = spent;
+    this.#missing = missing;
+    return true;
   }
 
   #tokens(): number {
-    const range = countMissing(this.#front, this.picks) > 0 ? this.#front.costs.rangeTokens : 0;
-    return sumTokens(this.picks) + range;
+    return this.#price(this.#spent, this.#missing);
+  }
+
+  #price(tokens: number, missing: number): number {
+    return tokens + (missing > 0 ? this.#front.costs.rangeTokens : 0);
   }
 }
+
+const countMessages = (picks: readonly Pick[]): number =>
+  picks.reduce((sum, { messages }) => sum + messages, 0);
