@@ -37,7 +37,7 @@ export async function countOver(): Promise<RandomContexts> {
       const excess = context.estimatedTokens - budget;
       if (excess <= 0) return;
       over++;
-      if (context.mode === "least") return;
+      if (context.mode === "least" && context.items.every(({ kind }) => kind !== "summary")) return;
       overForNothing++;
       if (excess > worst.excess) worst = { excess, name: `${context.estimatedTokens} for ${budget}` };
     });

@@ -80,7 +80,18 @@ describe("compact", () => {
 
   test("folds down to a target, without stand-ins when they are not wanted", async () => {
     const result = await run(
-      ["compact", "--budget", "64k", "--target", "40k", "--no-reserve", "--no-model", "--json", "--db", aimed],
+      [
+        "compact",
+        "--budget",
+        "64k",
+        "--target",
+        "40k",
+        "--no-reserve",
+        "--no-model",
+        "--json",
+        "--db",
+        aimed,
+      ],
       {},
     );
     expect(result.stderr).toBe("");

@@ -170,10 +170,14 @@ async function assembleFrom(
     const repeats = excess > 0 ? findRepeats(choice.items, drafts, known) : known;
     if (repeats.size > known.size)
       return assembleFrom(store, { cover: whole, front, repeats }, options, isAll);
-    if (excess > 0 && choice.mode !== "least") marginTokens += excess + tries * 16;
+    if (excess > 0 && !isLeastOfAll(choice)) marginTokens += excess + tries * 16;
     else if (tries >= MAX_RECOUNTS || !learnSent(choice, drafts, options, sent)) return context;
   }
 }
+
+/** Nothing smaller can be sent. */
+const isLeastOfAll = ({ mode, items }: Choice): boolean =>
+  mode === "least" && items.every(({ kind }) => kind !== "summary");
 
 /** With the messages of a choice that take more than their stored counts. They are few, so they are looked for only if it is too large. */
 function findRepeats(
@@ -455,13 +459,18 @@ async function writeContext(
     mode: choice.mode,
     epoch: `${options.conversationId}:${cover.foldRevision}:${nameFront(choice, cover, anchor, options)}`,
     fingerprint: hash("sha256", JSON.stringify(stable.map((item) => [item.kind, ...item.ids]))).slice(0, 32),
-    items: choice.items.map((item) => ({
-      ...item,
-      role: item.seq === null ? null : (loaded.roles.get(item.seq) ?? null),
-    })),
+    items: choice.items.map((item) => explainItem(item, loaded)),
     shownMessages: cover.counters.shownMessages,
     tail: explainFreshTail(cover.items.toReversed(), options.foldTail),
   };
+}
+
+/** With its role, and a summary with the times that it spans: its cover item has the seq and the time of its newest message. */
+function explainItem(item: ChosenItem, { roles, summaries }: Loaded): ExplainedItem {
+  const summary = item.summaryId === null ? undefined : summaries.get(item.summaryId);
+  if (summary !== undefined)
+    return { ...item, role: null, earliestAt: summary.earliestAt, latestAt: summary.latestAt };
+  return { ...item, role: item.seq === null ? null : (roles.get(item.seq) ?? null) };
 }
 
 interface Anchor {

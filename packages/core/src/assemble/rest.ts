@@ -30,6 +30,7 @@ interface Rest {
 /** What a wider stub leaves free for the words that repairs add, and the minimum gain that makes it worthwhile. */
 const KEPT_FREE_TOKENS = 24;
 const MIN_WIDER_TOKENS = 40;
+const OPENED = "opened: there is room";
 /** How many summaries are opened at a time: each costs a read, and the newest ones usually suffice. */
 const OPENED_AT_ONCE = 4;
 
@@ -126,22 +127,30 @@ class Room {
    * lies in.
    */
   take(piece: Piece, reason: string): boolean {
-    const { costs, user } = this.#front;
+    const { user } = this.#front;
     const holdsUser = user !== null && piece.items.some(({ messageId }) => messageId === user.messageId);
     const parts = holdsUser ? this.picks.filter((pick) => isPartOf(pick, piece)) : [];
-    if (this.#replace(parts, [pickWhole(piece, reason)])) return true;
-    if (piece.stubbedTokens === piece.tokens) return false;
-    const bulky = new Set(piece.items.filter((item) => isBulky(item, costs)));
-    return this.#replace(parts, [pickStubbed(piece, bulky, costs, reason)]);
+    return this.#replace(parts, [pickWhole(piece, reason)]) || this.#takeStubbed(parts, piece, reason);
   }
 
-  /** Shows a source of a summary, which then represents that much less. */
+  /**
+   * Shows a source of a summary, which then represents that much less. The last source may be shown with stubs: a summary beside all of its
+   * sources but a bulky one repeats what is shown.
+   */
   takeUnder(summaryId: string, piece: Piece): boolean {
     const parent = this.picks.find((pick) => summaryIdOf(pick) === summaryId);
     if (parent === undefined) return false;
     const messages = parent.messages - piece.messages;
-    const source = pickWhole(piece, "opened: there is room");
-    return this.#replace([parent], messages <= 0 ? [source] : [{ ...parent, messages }, source]);
+    const whole = pickWhole(piece, OPENED);
+    if (messages > 0) return this.#replace([parent], [{ ...parent, messages }, whole]);
+    return this.#replace([parent], [whole]) || this.#takeStubbed([parent], piece, OPENED);
+  }
+
+  #takeStubbed(old: readonly Pick[], piece: Piece, reason: string): boolean {
+    if (piece.stubbedTokens === piece.tokens) return false;
+    const { costs } = this.#front;
+    const bulky = new Set(piece.items.filter((item) => isBulky(item, costs)));
+    return this.#replace(old, [pickStubbed(piece, bulky, costs, reason)]);
   }
 
   /** Shows stubbed results whole, newest first. */

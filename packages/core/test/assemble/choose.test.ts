@@ -186,6 +186,38 @@ describe("a tight budget", () => {
     ]);
   });
 
+  test("shows the last source of a summary with stubs, because the summary would repeat all the others", () => {
+    const bulky = [
+      message(60, { calls: ["a"], tokens: 40 }),
+      message(61, { role: "tool", results: ["a"], tokens: 9_000 }),
+    ];
+    const short = { tokens: 20 };
+    const items = [
+      summary(1, 40, { tokens: 4_000 }),
+      summary(41, 80, { tokens: 900 }),
+      ...messages(2, { ...user, tokens: 300 }, 81),
+    ];
+    const choice = choose(
+      request(items, 5_000, {
+        reserve: [reserve(1, 40, { tokens: 300 })],
+        sources: new Map([
+          ["sum_41_80_0", [...messages(19, short, 41), ...bulky, ...messages(19, short, 62)]],
+        ]),
+        tail: { freshTailCount: 2 },
+      }),
+    );
+    expect(choice.mode).toBe("tight");
+    expect(choice.messages).toBe(82);
+    const shown = describeChoice(choice);
+    expect(shown.filter((item) => item.startsWith("summary"))).toEqual(["summary sum_r_1_40"]);
+    expect(shown.slice(19, 23)).toEqual([
+      "message msg_59",
+      "message msg_60",
+      "stub msg_61",
+      "message msg_62",
+    ]);
+  });
+
   test("does not open a stand-in that lacks rows: what it was made from lacks them too", () => {
     const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
     const items = [...leaves, ...messages(10, user, 201)];

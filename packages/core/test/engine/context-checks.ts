@@ -98,16 +98,16 @@ export function findFaults(context: AssembledContext, archive: ArchiveView): str
 function findBudgetFaults(context: AssembledContext, archive: ArchiveView): string[] {
   const { mode, items, estimatedTokens, budgetTokens } = context;
   const faults: string[] = [];
-  if (mode !== "least" && estimatedTokens > budgetTokens)
+  const hasSummary = items.some(({ kind }) => kind === "summary");
+  if ((mode !== "least" || hasSummary) && estimatedTokens > budgetTokens)
     faults.push(`${mode}: ${estimatedTokens} tokens in ${budgetTokens}`);
   const verbatim = items.filter(({ kind }) => kind === "message" || kind === "stub");
   if (mode === "least") {
-    const summaries = items.filter(({ kind }) => kind === "summary").length;
     const others = verbatim.filter(
       ({ messageId, reason }) => messageId !== archive.newestUser && reason !== "open tool group",
     );
-    if (summaries > 0 || others.some(({ reason }) => !reason.includes("open tool group")))
-      faults.push("least: more than the user message and the open tool group");
+    if (others.some(({ reason }) => !reason.includes("open tool group")))
+      faults.push("least: more messages than the user message and the open tool group");
   }
   const showsUser =
     archive.newestUser === null || verbatim.some(({ messageId }) => messageId === archive.newestUser);
@@ -117,6 +117,8 @@ function findBudgetFaults(context: AssembledContext, archive: ArchiveView): stri
 
 function findCoverFaults(context: AssembledContext, archive: ArchiveView): string[] {
   const faults: string[] = [];
+  if (context.items.some(({ messageId, role }) => messageId === null && role !== null))
+    faults.push("something that is not a message has a role");
   const total = context.items.reduce((sum, item) => sum + item.messages, 0);
   if (total !== context.shownMessages || total !== archive.shown.length)
     faults.push(

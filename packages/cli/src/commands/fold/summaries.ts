@@ -211,10 +211,7 @@ function renderShown({ node, sources, derived }: Shown, timezone: string): strin
       "Tokens",
       `${formatCount(node.tokens)} from ${formatCount(node.sourceTokens)} (${formatShare(node.tokens, node.sourceTokens)})`,
     ],
-    [
-      "Written",
-      `${formatTime(node.createdAt, timezone)}, ${node.level}${node.model === "" ? "" : `, by ${toOneLine(node.model)}`}`,
-    ],
+    ["Written", `${formatTime(node.createdAt, timezone)}, ${describeWriter(node)}`],
   ];
   if (node.previousId !== null) pairs.push(["Previous context", style.name(node.previousId)]);
   if (node.fileIds.length > 0) pairs.push(["Large files", node.fileIds.join(", ")]);
@@ -224,6 +221,11 @@ function renderShown({ node, sources, derived }: Shown, timezone: string): strin
     ...renderNeighbours("Made into", derived, timezone),
     `${style.faint("Text")}\n${renderStored(node.content)}`,
   ].join("\n\n");
+}
+
+function describeWriter({ level, model }: SummaryNode): string {
+  if (model === level) return `${level} (no model)`;
+  return model === "" ? level : `${level}, by ${toOneLine(model)}`;
 }
 
 function describeCoverage({ messages, messageIds }: SummaryNode): string {
