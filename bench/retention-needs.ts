@@ -121,8 +121,9 @@ async function assembleFor(of: NeedCase, chars: number, seed: number): Promise<s
 }
 
 const CONTENT = /<content>\n([\s\S]*?)\n {2}<\/content>/g;
+/** As the summariser writes them. Brackets in a quoted sentence or signature, such as `(string, error)`, are not lists of names. */
 const NAME_LIST =
-  /^(?:Files|Functions|Names|Commits|Commands run|Errors): [^\n]*$|\((?:defines )?[^\s(),;]+(?:(?:, |; uses )[^\s(),;]+)+\)/gm;
+  /^(?:Files|Functions|Names|Commits|Commands run|Errors): [^\n]*$|\(defines [^\s(),;]+(?:(?:, |; uses )[^\s(),;]+)*\)/gm;
 
 const contentsOf = (context: string): string =>
   [...context.matchAll(CONTENT)].map(([, content]) => content).join("\n");

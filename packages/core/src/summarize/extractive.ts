@@ -362,7 +362,7 @@ function renderPick(pick: Pick, vocabulary: Vocabulary, shown: Set<string>): str
     }
     return `\`${baseName(path)}\``;
   });
-  return `${head}${renderNames(pick.names, pick.unit.defined, vocabulary)}${pick.unit.tail}`;
+  return `${head}${renderNames(pick.names, vocabulary)}${pick.unit.tail}`;
 }
 
 function baseName(path: string): string {

@@ -32,8 +32,6 @@ const MIN_GAIN = { said: 0.5, tasks: 0.5, action: 0.25 } as const;
 const LINE_TOKENS = 7;
 const NAME_OVERHEAD_CHARS = 2;
 const CHARS_PER_TOKEN = 3.6;
-/** What a file defines says more about it than what it uses. */
-const DEFINED_FACTOR = 1.4;
 /** A name in brackets says less than the same name in a sentence. */
 const NAME_SHARE = 0.85;
 
@@ -234,14 +232,12 @@ function rankNames(unit: Unit, vocabulary: Vocabulary): number[] {
     const term = vocabulary.terms[id];
     return (
       term !== undefined &&
-      unit.defined.has(id) &&
       !isPlain(term.kind) &&
       term.kind !== "compound" &&
       (term.spoken > 0 || term.seen > 1)
     );
   });
-  const worth = (id: number): number =>
-    (vocabulary.terms[id]?.weight ?? 0) * (unit.defined.has(id) ? DEFINED_FACTOR : 1);
+  const worth = (id: number): number => vocabulary.terms[id]?.weight ?? 0;
   names.sort((a, b) => worth(b) - worth(a) || a - b);
   return names.slice(0, 40);
 }

@@ -131,7 +131,10 @@ function splitOutside(text: string): string[] {
   return pieces.map((piece) => piece.trim()).filter((piece) => piece !== "");
 }
 
-/** "edited `a.go` (defines x; uses y) → ok" is parsed into its names, so that a condensing pass can choose among them again. */
+/**
+ * "edited `a.go` (defines x, y) → ok" is parsed into its names, so that a condensing pass can choose among them again. Older summaries also
+ * list names that are used.
+ */
 export function parseNamed(piece: string): { head: string; defines: string; uses: string; tail: string } {
   const match = NAMED.exec(piece);
   if (match === null) return { head: piece, defines: "", uses: "", tail: "" };
@@ -145,16 +148,7 @@ const NAMED =
   /^([^`(]{0,40}`[^`]+`[^(]*?|[Ss]howed code) \(((?:defines )?(?:[^\s(),;]+(?:, |; uses ))*[^\s(),;]+)\)(.*)$/;
 
 /** The brackets that `parseNamed` parses. */
-export function renderNames(
-  names: readonly number[],
-  defined: ReadonlySet<number>,
-  vocabulary: Vocabulary,
-): string {
-  const textOf = (ids: readonly number[]): string =>
-    ids.map((id) => vocabulary.terms[id]?.text ?? "").join(", ");
-  const defines = names.filter((id) => defined.has(id));
-  const uses = names.filter((id) => !defined.has(id));
+export function renderNames(names: readonly number[], vocabulary: Vocabulary): string {
   if (names.length === 0) return "";
-  if (defines.length === 0) return ` (${textOf(uses)})`;
-  return ` (defines ${textOf(defines)}${uses.length === 0 ? "" : `; uses ${textOf(uses)}`})`;
+  return ` (defines ${names.map((id) => vocabulary.terms[id]?.text ?? "").join(", ")})`;
 }

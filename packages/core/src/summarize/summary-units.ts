@@ -61,10 +61,8 @@ export interface Unit {
   readonly tail: string;
   /** Terms in the unit's own text. */
   readonly terms: readonly number[];
-  /** Terms it may name in brackets after `head`, best first once weighed. */
+  /** Names that its text defines, besides its terms: it may list them in brackets after `head`. */
   readonly names: readonly number[];
-  /** Those of `names` that the unit's text defines rather than uses. */
-  readonly defined: ReadonlySet<number>;
   readonly bonus: number;
   readonly worth: number;
 }
@@ -111,7 +109,6 @@ const CHAT_CUE_SHARE = 0.5;
 const OUTLINE_STEP = 2;
 const MAX_RESULT_SCAN = 200_000;
 const SHOWED_CODE = "showed code";
-const NONE: ReadonlySet<number> = new Set();
 /** A function, type or class that code declares, in the notations of most languages. */
 const DEFINITION =
   /\b(?:func(?:[ \t]*\([^()\n]*\))?|function\*?|def|class|type|interface|struct|enum|trait|fn|module|CREATE TABLE)[ \t]+([A-Za-z_$][\w$]*)/g;
@@ -140,7 +137,6 @@ const PLAIN = {
   label: "",
   tail: "",
   names: [],
-  defined: NONE,
   bonus: 0,
   worth: 1,
 } as const;
@@ -170,7 +166,6 @@ interface ActionGroup {
   readonly action: Action;
   readonly verbs: Map<string, number>;
   readonly details: string[];
-  readonly names: Set<number>;
   readonly defined: Set<number>;
   /** Declarations in its text; true for those that were written here. */
   readonly signatures: Map<string, boolean>;
@@ -358,7 +353,7 @@ class UnitCutter {
 
   /** Code in a message is named, not quoted. */
   #pushCode(code: string, index: number, moment: ZonedTime, speaker: string): void {
-    const names = this.#vocabulary.observe(code, this.#at, "bulk");
+    this.#vocabulary.observe(code, this.#at, "bulk");
     this.#push({
       ...PLAIN,
       source: index,
@@ -368,8 +363,7 @@ class UnitCutter {
       kind: "action",
       head: SHOWED_CODE,
       terms: [],
-      names,
-      defined: this.#findDefinitions(code),
+      names: [...this.#findDefinitions(code)],
       bonus: 0.2,
     });
   }
@@ -407,7 +401,8 @@ class UnitCutter {
     if (action.detail !== "" && group.details.length < 2 && !group.details.includes(action.detail))
       group.details.push(action.detail);
     this.#vocabulary.observe(action.target, this.#at, "agent");
-    this.#nameTerms(group, this.#vocabulary.observe(action.body, this.#at, "agent"), action.body);
+    this.#vocabulary.observe(action.body, this.#at, "agent");
+    this.#noteDefinitions(group, action.body);
     this.#noteCalls(action.body);
     if (action.targetKind === "file") {
       for (const signature of listSignatures(action.body)) group.signatures.set(signature, true);
@@ -433,7 +428,6 @@ class UnitCutter {
       action,
       verbs: new Map(),
       details: [],
-      names: new Set(),
       defined: new Set(),
       signatures: new Map(),
       written: [],
@@ -445,7 +439,7 @@ class UnitCutter {
   /** Results answer calls in order; a result without a call in this run is only used for the vocabulary. */
   #readResult(part: SourcePart): void {
     const text = part.text.length > MAX_RESULT_SCAN ? part.text.slice(0, MAX_RESULT_SCAN) : part.text;
-    const terms = this.#vocabulary.observe(text, this.#at, "bulk");
+    this.#vocabulary.observe(text, this.#at, "bulk");
     const group = this.#pending.shift();
     if (group === undefined) return;
     const outcome = describeResult(part.text, part.isError === true, group.action.targetKind);
@@ -454,11 +448,10 @@ class UnitCutter {
     if (group.action.targetKind !== "command")
       for (const signature of listSignatures(text))
         if (!group.signatures.has(signature)) group.signatures.set(signature, false);
-    this.#nameTerms(group, terms, text);
+    this.#noteDefinitions(group, text);
   }
 
-  #nameTerms(group: ActionGroup, terms: readonly number[], text: string): void {
-    for (const id of terms) group.names.add(id);
+  #noteDefinitions(group: ActionGroup, text: string): void {
     if (group.action.targetKind !== "file") return;
     for (const id of this.#findDefinitions(text)) group.defined.add(id);
   }
@@ -510,8 +503,7 @@ class UnitCutter {
       head,
       tail,
       terms,
-      names: [...group.names].filter((id) => !named.has(id)),
-      defined: group.defined,
+      names: [...group.defined].filter((id) => !named.has(id)),
       bulk: group.bulk,
       command: isCommand ? nameCommand(group.action.target) : "",
       error:
@@ -635,7 +627,7 @@ class UnitCutter {
     const { head, defines, uses, tail } = parseNamed(piece);
     const terms = this.#vocabulary.observe(`${head}${tail}`, this.#at, voice);
     const defined = this.#vocabulary.observe(defines, this.#at, "agent");
-    const nameIds = [...defined, ...this.#vocabulary.observe(uses, this.#at, "agent")];
+    this.#vocabulary.observe(uses, this.#at, "agent");
     this.#noteCalls(head);
     const factor = voice === "user" ? USER_FACTOR : 1;
     const section = line.section as Section | null;
@@ -653,8 +645,7 @@ class UnitCutter {
       head,
       tail,
       terms,
-      names: nameIds.filter((id) => !terms.includes(id)),
-      defined: new Set(defined),
+      names: defined.filter((id) => !terms.includes(id)),
       bonus:
         (cueOf(piece) + (voice === "user" ? 1.5 : 0)) * factor + (SECTION_BONUS[section ?? "decided"] ?? 0),
       worth: voice === "user" ? 1.25 : detailWorth(head),
