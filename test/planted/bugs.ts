@@ -434,6 +434,16 @@ export const BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: "what was left out is shown without room for it",
+    file: "packages/core/src/assemble/rest.ts",
+    find: "if (this.#price(spent, missing) > this.#front.capacityTokens) return false;",
+    replace: "",
+    test: [
+      "packages/core/test/assemble/choose.test.ts",
+      "opens what it shows, newest first, where room is left; what was opened in part stands for the rest",
+    ],
+  },
+  {
     name: "a result answers a call of another message",
     file: "packages/core/src/assemble/repair.ts",
     find: 'else openCalls.set(id ?? "", { index, calls: [entry] });',
