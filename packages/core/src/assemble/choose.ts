@@ -17,7 +17,7 @@ import { applyFactor } from "../text/tokens.ts";
 import { isUserMessage } from "../model/tool-groups.ts";
 import { chooseFront, chooseLeast, type FrontChoice, type RangeNeed } from "./front.ts";
 import { openSummaries } from "./open.ts";
-import type { Front, Pick, Stubs } from "./picks.ts";
+import { endOf, type Front, type Pick, type Stubs } from "./picks.ts";
 import { BRIEF_LINE_COSTS, DEFAULT_LINE_COSTS, PieceReader, type LineCosts, type Piece } from "./pieces.ts";
 
 export interface CoverCounters {
@@ -400,11 +400,11 @@ function findUser({ reader, request }: Scene, pieces: readonly Piece[], end: num
 function showFront(scene: Scene, front: Front, choice: FrontChoice): ChosenItem[] {
   const items: ChosenItem[] = [];
   for (const [index, pick] of choice.picks.entries()) {
-    if (choice.range?.beforePick === index) items.push(showRange(scene, front, choice.range));
+    if (choice.range?.beforePick === index) items.push(showRange(scene, front, choice.range, choice.picks));
     items.push(...showPick(pick));
   }
   if (choice.range && choice.range.beforePick >= choice.picks.length)
-    items.push(showRange(scene, front, choice.range));
+    items.push(showRange(scene, front, choice.range, choice.picks));
   return items;
 }
 
@@ -480,8 +480,10 @@ function idsOf(item: CoverItem): string[] {
   return item.summaryId === null ? [] : [item.summaryId];
 }
 
-function showRange(scene: Scene, front: Front, range: RangeNeed): ChosenItem {
+function showRange(scene: Scene, front: Front, range: RangeNeed, picks: readonly Pick[]): ChosenItem {
   const oldest = range.includesUnread ? undefined : range.oldest?.items[0];
+  // What was not read comes after the summaries that extend back to the beginning.
+  const before = picks[range.beforePick - 1];
   const newest = range.newest?.items.at(-1);
   const next = front.pieces[0]?.items[0];
   const isFromStart = range.includesUnread && range.beforePick === 0;
@@ -491,7 +493,7 @@ function showRange(scene: Scene, front: Front, range: RangeNeed): ChosenItem {
     messageId: null,
     summaryId: null,
     seq: null,
-    startPosition: oldest?.startPosition ?? 0,
+    startPosition: oldest?.startPosition ?? (before === undefined ? 0 : endOf(before) + 1),
     endPosition: newest?.endPosition ?? (next ? next.startPosition - 1 : 0),
     tokens: front.costs.rangeTokens,
     messages: range.messages,
