@@ -32,9 +32,13 @@ import type { CoverCounters, CoverHead, CoverTail, Row } from "@lossless/core/po
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 
-/** Items are read in pages: fetching them one by one would cost half as much again. Each is larger, so that a large window takes few of them. */
-const PAGE_ITEMS = 32;
-const PAGE_GROWTH = 4;
+/**
+ * Items are read in pages: fetching them one by one would cost half as much again. After the first one the size is estimated, so that a large
+ * window takes few pages and a small one hardly reads more than it needs. There is a statement for each size.
+ */
+const PAGE_ITEMS = [32, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1_024, 2_048] as const;
+/** Pages are this much larger than estimated: another one costs more than a few items. */
+const PAGE_MARGIN = 1.1;
 
 /**
  * The tool calls and results of a message are returned as JSON: another statement for each item would cost more than the item. Their order
@@ -121,7 +125,10 @@ export function readCoverTail(
     const conversation = connection.get<CoveredRow>(CONVERSATION, conversationId);
     if (!conversation) return null;
     const boundaries = readBoundaries(connection, conversationId);
-    const items = takeNewest(walkNewestFirst(connection, conversationId, boundaries), request);
+    const items = takeNewest(
+      walkNewestFirst(connection, conversationId, boundaries, request.maxTokens),
+      request,
+    );
     const oldest = items.at(-1);
     const before = oldest?.startPosition ?? Number.MAX_SAFE_INTEGER;
     return {
@@ -142,23 +149,36 @@ export function readCoverTail(
   });
 }
 
+/** `maxTokens`: about how much will be taken. */
 function* walkNewestFirst(
   connection: Connection,
   conversationId: number,
   boundaries: readonly Boundary[],
+  maxTokens: number,
 ): Generator<CoverItem, void> {
   const floor = findFloor(boundaries);
   let before: readonly [position: number, seq: number] = [Number.MAX_SAFE_INTEGER, 0];
   let isLast = false;
-  for (let limit = PAGE_ITEMS; !isLast; limit *= PAGE_GROWTH) {
+  let tokens = 0;
+  let items = 0;
+  for (let limit: number = PAGE_ITEMS[0]; !isLast;) {
     const page = connection.list<ItemRow>(itemsNewestFirst(limit), conversationId, floor, ...before);
-    for (const row of page) yield toItem(row);
+    for (const row of page) {
+      const item = toItem(row);
+      tokens += item.tokens;
+      yield item;
+    }
+    items += page.length;
     const last = page.at(-1);
     isLast = last === undefined || page.length < limit;
     before = [last?.[0] ?? 0, last?.[1] ?? 0];
+    limit = sizePage(((maxTokens - tokens) * items) / Math.max(1, tokens));
   }
   if (floor > 0) yield* walkSummariesBefore(connection, conversationId, floor, boundaries);
 }
+
+const sizePage = (items: number): number =>
+  PAGE_ITEMS.find((size) => size >= PAGE_MARGIN * items) ?? Math.max(...PAGE_ITEMS);
 
 function* walkSummariesBefore(
   connection: Connection,

@@ -101,6 +101,8 @@ export function* planForkItems(conversationId: number): Asking<ForkItem[]> {
     order: ["ordinal"],
     where: { conversation_id: conversationId },
   });
+  // Most conversations are not forks, and each context asks.
+  if (rows.length === 0) return [];
   const messages = yield* readRows("messages", ["message_id", "forgotten_at"], {
     column: "message_id",
     keys: rows.flatMap((row) => row.message_id ?? []),

@@ -419,7 +419,7 @@ function chooseFrom(
 interface Drafts {
   readonly messages: Map<number, ShownMessage>;
   readonly summaries: Map<string, ShownSummary>;
-  readonly written: Map<string, WrittenMessage>;
+  readonly written: Map<DraftName, WrittenMessage>;
 }
 
 interface Writing {
@@ -429,8 +429,13 @@ interface Writing {
   readonly options: AssembleOptions;
 }
 
-const nameDraft = ({ messageId, kind, withoutMedia, tokens }: ChosenItem): string =>
-  `${messageId} ${kind} ${withoutMedia === true}${kind === "stub" ? ` ${tokens}` : ""}`;
+/** A message as it is has its id; one that is cut has that and how. */
+type DraftName = number | string | null;
+
+const nameDraft = ({ messageId, kind, withoutMedia, tokens }: ChosenItem): DraftName =>
+  kind === "message" && withoutMedia !== true
+    ? messageId
+    : `${messageId} ${kind} ${withoutMedia === true}${kind === "stub" ? ` ${tokens}` : ""}`;
 
 async function writeContext(
   { store, cover, drafts: known, options }: Writing,

@@ -18,7 +18,15 @@ import { isUserMessage } from "../model/tool-groups.ts";
 import { chooseFront, chooseLeast, type FrontChoice, type RangeNeed } from "./front.ts";
 import { openSummaries } from "./open.ts";
 import { endOf, type Front, type Pick, type Stubs } from "./picks.ts";
-import { BRIEF_LINE_COSTS, DEFAULT_LINE_COSTS, PieceReader, type LineCosts, type Piece } from "./pieces.ts";
+import {
+  BRIEF_LINE_COSTS,
+  DEFAULT_LINE_COSTS,
+  readPieces,
+  withCosts,
+  type LineCosts,
+  type Piece,
+  type Pieces,
+} from "./pieces.ts";
 
 export interface CoverCounters {
   /** Messages that the whole cover represents, without hidden ones. */
@@ -109,7 +117,7 @@ const READ_AHEAD = 2;
 const READ_ON = 4;
 
 export function choose(request: ChooseRequest): Choice {
-  const scene = openScene(request, DEFAULT_LINE_COSTS);
+  const scene = openScene(request);
   if (request.isLeast) return chooseAtLeast(scene, { withRoot: false });
   return chooseWhole(scene) ?? chooseSome(scene);
 }
@@ -119,7 +127,7 @@ export function choose(request: ChooseRequest): Choice {
  * else can show, and a long message may leave the front no room for a summary of what is older.
  */
 function chooseSome(scene: Scene): Choice {
-  const terse = openScene(scene.request, BRIEF_LINE_COSTS);
+  const terse = { ...scene, reader: withCosts(scene.reader, BRIEF_LINE_COSTS), costs: BRIEF_LINE_COSTS };
   const chooseAll = (madeBy?: number): Choice =>
     preferBrief(chooseFresh(scene, madeBy), () => chooseFresh(terse, madeBy));
   // Between its two forms the front decides alone: what follows the anchor grows, and the front must not change with it.
@@ -144,7 +152,9 @@ function maySummarize({ request, reader }: Scene, { items }: Choice): boolean {
       ({ startPosition, endPosition }) =>
         span.startPosition <= endPosition && span.endPosition >= startPosition,
     );
-  const summaries = request.summariesBefore?.(Number.MAX_SAFE_INTEGER) ?? reader.summaries();
+  const summaries =
+    request.summariesBefore?.(Number.MAX_SAFE_INTEGER) ??
+    reader.slice().flatMap(({ kind, items: [item] }) => (kind === "summary" ? (item ?? []) : []));
   return (
     (request.reserve ?? []).some((reserve) => !shown.has(reserve.summaryId) && isLeftOut(reserve)) ||
     [...summaries].some((item) => !shown.has(item.summaryId) && isLeftOut(item))
@@ -172,7 +182,7 @@ const countLeftOut = ({ items }: Chosen): number =>
 
 interface Scene {
   readonly request: ChooseRequest;
-  readonly reader: PieceReader;
+  readonly reader: Pieces;
   readonly costs: LineCosts;
   /** In stored tokens: the budget, and how much of it may be used. */
   readonly budget: number;
@@ -180,11 +190,12 @@ interface Scene {
   readonly factor: number;
 }
 
-function openScene(request: ChooseRequest, costs: LineCosts): Scene {
+function openScene(request: ChooseRequest): Scene {
   const factor = request.tokenFactor ?? 1;
   const budget = divideByFactor(request.budgetTokens, factor);
   const room = divideByFactor(Math.max(0, request.budgetTokens - (request.marginTokens ?? 0)), factor);
-  return { request, reader: new PieceReader(request.items, costs), costs, budget, room, factor };
+  const reader = readPieces(request.items, DEFAULT_LINE_COSTS);
+  return { request, reader, costs: DEFAULT_LINE_COSTS, budget, room, factor };
 }
 
 /** The position at which the front of a context for a budget ends, in the running token count. All in stored tokens. */
@@ -211,7 +222,7 @@ function chooseWhole(scene: Scene): Choice | null {
     if (tokens > room) return null;
   }
   if (messages < request.counters.shownMessages) return null;
-  const pieces = reader.takeOldestFirst(0, count);
+  const pieces = reader.slice(0, count).reverse();
   const anchor = findAnchor(request.counters.shownTokens, scene.budget);
   const sources = request.sources ?? NO_SOURCES;
   const opened = openSummaries(pieces, sources, { anchor, budget: scene.budget, costs: scene.costs });
@@ -259,7 +270,7 @@ function chooseUpToAnchor(scene: Scene): AnchoredFront | null {
 
 /** The front and what follows the anchor, verbatim; null when that is too much. */
 function chooseTight(scene: Scene, front: AnchoredFront): Choice | null {
-  const verbatim = scene.reader.takeOldestFirst(0, front.cut);
+  const verbatim = scene.reader.slice(0, front.cut).reverse();
   const after = verbatim.reduce((sum, piece) => sum + piece.tokens, 0);
   if (front.tokens + after > scene.room) return null;
   const rest = verbatim.flatMap((piece) => showPiece(piece, "verbatim since the anchor"));
@@ -344,7 +355,7 @@ function readFront(scene: Scene, need: FrontNeed, ahead: number): Front {
   const { cut, capacity, least, madeBy } = need;
   const { freshTailCount } = request.tail;
   let after = 0;
-  for (const piece of reader.takeOldestFirst(0, cut)) after += piece.messages;
+  for (const piece of reader.slice(0, cut).reverse()) after += piece.messages;
   let whole = 0;
   let stubbed = 0;
   let messages = 0;
@@ -356,7 +367,7 @@ function readFront(scene: Scene, need: FrontNeed, ahead: number): Front {
     stubbed += piece.stubbedTokens;
     messages += piece.messages;
   }
-  const pieces = reader.takeOldestFirst(cut, end);
+  const pieces = reader.slice(cut, end).reverse();
   return {
     pieces,
     unreadMessages: Math.max(0, request.counters.shownMessages - after - messages),

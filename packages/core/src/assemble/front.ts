@@ -63,8 +63,9 @@ const RECENT_SUMMARIES = 0.4;
 export function chooseFront(front: Front): FrontChoice {
   const reserve = front.reserve.filter((summary) => !front.user || !covers(summary, front.user));
   const usable = { ...front, reserve };
-  const choice = fill(usable, false);
-  return front.user === null || showsItem(choice.picks, front.user) ? choice : fill(usable, true);
+  const boards = new Boards(usable);
+  const choice = fill(usable, boards, false);
+  return front.user === null || showsItem(choice.picks, front.user) ? choice : fill(usable, boards, true);
 }
 
 /**
@@ -103,13 +104,13 @@ const showsItem = (picks: readonly Pick[], { messageId }: CoverItem): boolean =>
   );
 
 /** First without a range line: whether one is needed is known only afterwards, and its room may be what decides. */
-function fill(front: Front, keepsUser: boolean): FrontChoice {
+function fill(front: Front, boards: Boards, keepsUser: boolean): FrontChoice {
   const user = keepsUser && front.user ? pickUser(front.user, front.costs) : null;
   const free = front.capacityTokens - (user?.tokens ?? 0);
-  const draft = draftWithin(front, user, free);
+  const draft = draftWithin(front, boards, user, free);
   const whole = mayShowAll(front, draft.picks) ? finishDraft(front, draft) : null;
   if (whole?.range === null) return whole;
-  return finishDraft(front, draftWithin(front, user, free - front.costs.rangeTokens));
+  return finishDraft(front, draftWithin(front, boards, user, free - front.costs.rangeTokens));
 }
 
 interface Draft {
@@ -118,8 +119,8 @@ interface Draft {
   readonly gapAfter: number | null;
 }
 
-function draftWithin(front: Front, user: PiecePick | null, free: number): Draft {
-  const older = fillOlder(front, free);
+function draftWithin(front: Front, boards: Boards, user: PiecePick | null, free: number): Draft {
+  const older = fillOlder(front, boards, free);
   const left = Math.min(TAIL_MOST * front.capacityTokens, free - older.tokens);
   const tail = fillTail(front, older.tailFrom, left);
   const more = older.hasGaps && tail.isWhole ? extendTail(front, older, left - tail.tokens) : [];
@@ -155,17 +156,17 @@ interface OlderChoice {
 }
 
 /** Without a gap, using items that represent exactly their messages; else with stale items; else with a gap. */
-function fillOlder(front: Front, free: number): OlderChoice {
+function fillOlder(front: Front, boards: Boards, free: number): OlderChoice {
   const cap = free - fillTail(front, front.tailStart, TAIL_FIRST * front.capacityTokens).tokens;
   for (const match of [matchReserve, matchLoosely]) {
     const usable = keepPreferred(front, match, cap);
-    const board = layBoard(usable, match);
+    const board = usable === front ? boards.of(match) : layBoard(usable, match);
     const edge = findEdge(usable, board, cap);
     if (edge === null) continue;
     const picks = layFinest(usable, board, edge, cap);
     return { picks, tokens: sumTokens(picks), tailFrom: edge, hasGaps: false, gapAfter: null };
   }
-  return pickSparsely(front, layBoard(front, matchLoosely), cap, free);
+  return pickSparsely(front, boards.of(matchLoosely), cap, free);
 }
 
 type Match = (...asked: Parameters<typeof matchReserve>) => ReserveMatch | null;
@@ -187,6 +188,22 @@ function keepPreferred(front: Front, match: Match, cap: number): Front {
 interface Board {
   readonly least: readonly number[];
   readonly endingAt: ReadonlyMap<number, readonly Placed[]>;
+}
+
+/** The boards of a front, each laid once: they do not depend on the room. */
+class Boards {
+  readonly #front: Front;
+  readonly #boards = new Map<Match, Board>();
+
+  constructor(front: Front) {
+    this.#front = front;
+  }
+
+  of(match: Match): Board {
+    const board = this.#boards.get(match) ?? layBoard(this.#front, match);
+    this.#boards.set(match, board);
+    return board;
+  }
 }
 
 /** A stand-in between two edges; `from` −1: it also represents everything that was not read. */

@@ -81,6 +81,7 @@ export function pickStubbed(
   reason: string,
 ): PiecePick {
   const items = piece.items.filter((item) => among.has(item));
+  if (items.length === 0) return pickWhole(piece, reason);
   const stubbed = new Map(items.map((item) => [item, costs.stubTokens(item)]));
   return { ...pickWhole(piece, reason), stubbed, tokens: priceOf(piece, among, costs) };
 }

@@ -5,6 +5,7 @@
 import type { CoverItem } from "../model/cover.ts";
 import { MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import { must } from "../model/errors.ts";
+import { Pulled } from "../model/pulled.ts";
 import {
   groupItems,
   groupNewestFirst,
@@ -68,36 +69,22 @@ export function isBulky(item: CoverItem, costs: LineCosts): boolean {
   );
 }
 
-/** Pieces of a cover, pulled on demand, newest first. */
-export class PieceReader {
-  private readonly groups: Iterator<ItemGroup>;
-  private readonly pulled: Piece[] = [];
-  private readonly costs: LineCosts;
+/** Pieces of a cover, newest first. */
+export type Pieces = Pulled<Piece>;
 
-  constructor(newestFirst: Iterable<CoverItem>, costs: LineCosts) {
-    this.groups = groupNewestFirst(newestFirst);
-    this.costs = costs;
-  }
+export const readPieces = (newestFirst: Iterable<CoverItem>, costs: LineCosts): Pieces =>
+  new Pulled(makePieces(groupNewestFirst(newestFirst), costs));
 
-  /** The piece this many places before the newest; undefined beyond the end of the source. */
-  at(index: number): Piece | undefined {
-    while (this.pulled.length <= index) {
-      const next = this.groups.next();
-      if (next.done) return undefined;
-      this.pulled.push(makePiece(next.value, this.costs));
-    }
-    return this.pulled[index];
-  }
+function* makePieces(groups: Iterable<ItemGroup>, costs: LineCosts): Generator<Piece, void> {
+  for (const group of groups) yield makePiece(group, costs);
+}
 
-  /** The summaries among the pieces so far, newest first. */
-  summaries(): CoverItem[] {
-    return this.pulled.flatMap(({ kind, items }) => (kind === "summary" ? items : []));
-  }
+/** The same pieces with other costs, grouped and read only once. */
+export const withCosts = (pieces: Pieces, costs: LineCosts): Pieces => new Pulled(priceAgain(pieces, costs));
 
-  /** Pieces from `from` up to, not including, `to`, oldest first. */
-  takeOldestFirst(from: number, to: number): Piece[] {
-    return this.pulled.slice(from, to).reverse();
-  }
+function* priceAgain(pieces: Pieces, costs: LineCosts): Generator<Piece, void> {
+  for (let index = 0, piece = pieces.at(0); piece !== undefined; piece = pieces.at(++index))
+    yield piece.hasTools ? { ...piece, stubbedTokens: priceStubbed(piece, costs) } : piece;
 }
 
 export const pieceOf = (item: CoverItem, costs: LineCosts): Piece =>
@@ -106,18 +93,24 @@ export const pieceOf = (item: CoverItem, costs: LineCosts): Piece =>
 export function makePiece(group: ItemGroup, costs: LineCosts): Piece {
   const first = group.items[0];
   const last = group.items.at(-1);
-  let saved = 0;
-  for (const item of group.items) if (isBulky(item, costs)) saved += item.tokens - costs.stubTokens(item);
+  const { items } = group;
   const tokens = group.tokens + group.unpaired * MISSING_HALF_TOKENS;
   return {
     kind: first && isMessageItem(first) ? "messages" : first && isSummaryItem(first) ? "summary" : "range",
-    items: group.items,
+    items,
     startPosition: first?.startPosition ?? 0,
     endPosition: last?.endPosition ?? 0,
     storedTokens: group.tokens,
     tokens,
-    stubbedTokens: tokens - saved,
+    stubbedTokens: priceStubbed({ items, tokens }, costs),
     messages: group.messages,
     hasTools: group.hasTools,
   };
+}
+
+/** The cost with each bulky result and call as a stub. */
+function priceStubbed({ items, tokens }: Pick<Piece, "items" | "tokens">, costs: LineCosts): number {
+  let saved = 0;
+  for (const item of items) if (isBulky(item, costs)) saved += item.tokens - costs.stubTokens(item);
+  return tokens - saved;
 }

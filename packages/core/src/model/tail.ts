@@ -6,7 +6,8 @@
  * message unless that turn alone is longer than `turnMaxTokens`; then the message is pinned instead.
  */
 import type { CoverItem } from "./cover.ts";
-import { groupItems, isMessageItem, isUserMessage, type ItemGroup } from "./tool-groups.ts";
+import { Pulled } from "./pulled.ts";
+import { groupItems, groupNewestFirst, isMessageItem, isUserMessage, type ItemGroup } from "./tool-groups.ts";
 
 export interface TailPolicy {
   /** At most this many messages, unless the newest turn is longer. */
@@ -41,10 +42,9 @@ export function findFreshTail(
   policy: TailPolicy,
   isShown: (item: CoverItem) => boolean = (item) => item.hidden === 0,
 ): FreshTail {
-  const trailing = readTrailingMessages(items, isShown);
-  const groups = groupItems(trailing.map(({ item }) => item)).reverse();
-  const { messages, tokens } = measureFreshTail(groups, policy);
-  const startIndex = trailing[trailing.length - messages]?.index ?? items.length;
+  const trailing = new Pulled(walkTrailingMessages(items, isShown));
+  const { messages, tokens } = measureFreshTail(groupNewestFirst(itemsOf(trailing)), policy);
+  const startIndex = trailing.at(messages - 1)?.index ?? items.length;
   return { startIndex, messages, tokens, pinned: findPinned(items, isShown, startIndex) };
 }
 
@@ -62,8 +62,8 @@ export interface TailLimit {
 /** The tail of a cover given oldest first, with the limit that the next older tool group would exceed. */
 export function explainFreshTail(items: readonly CoverItem[], policy: TailPolicy): TailLimit {
   const { startIndex, messages, tokens } = findFreshTail(items, policy);
-  const older = readTrailingMessages(items.slice(0, startIndex), (item) => item.hidden === 0);
-  const next = groupItems(older.map(({ item }) => item)).at(-1);
+  const older = new Pulled(walkTrailingMessages(items.slice(0, startIndex), (item) => item.hidden === 0));
+  const [next] = groupNewestFirst(itemsOf(older));
   const isFull = next !== undefined && messages + next.items.length > policy.freshTailCount;
   return {
     messages,
@@ -78,10 +78,11 @@ export function explainFreshTail(items: readonly CoverItem[], policy: TailPolicy
 export type TailGroup = Pick<ItemGroup, "items" | "tokens">;
 
 /** How much of the groups after the newest summary, newest first, is the tail. */
-export function measureFreshTail(newestFirst: readonly TailGroup[], policy: TailPolicy): TailMeasure {
-  const turnGroups = countTurnGroups(newestFirst);
-  const bounded = measureTail(newestFirst, policy, 0);
-  const whole = turnGroups === null ? bounded : measureTail(newestFirst, policy, turnGroups);
+export function measureFreshTail(newestFirst: Iterable<TailGroup>, policy: TailPolicy): TailMeasure {
+  const groups = new Pulled(newestFirst);
+  const turnGroups = countTurnGroups(groups);
+  const bounded = measureTail(groups, policy, 0);
+  const whole = turnGroups === null ? bounded : measureTail(groups, policy, turnGroups);
   const limit = policy.turnMaxTokens;
   return limit !== undefined && whole.tokens > limit ? bounded : whole;
 }
@@ -97,34 +98,36 @@ interface Placed {
   readonly index: number;
 }
 
-/** The shown messages after the newest summary of a list, oldest first: older ones are never part of a tail. */
-function readTrailingMessages(items: readonly CoverItem[], isShown: (item: CoverItem) => boolean): Placed[] {
-  const trailing: Placed[] = [];
+/** The shown messages after the newest summary of a list, newest first: older ones are never part of a tail. */
+function* walkTrailingMessages(
+  items: readonly CoverItem[],
+  isShown: (item: CoverItem) => boolean,
+): Generator<Placed, void> {
   for (let index = items.length - 1; index >= 0; index--) {
     const item = items[index];
     if (item === undefined || !isShown(item)) continue;
-    if (!isMessageItem(item)) break;
-    trailing.push({ item, index });
+    if (!isMessageItem(item)) return;
+    yield { item, index };
   }
-  return trailing.reverse();
+}
+
+function* itemsOf(placed: Pulled<Placed>): Generator<CoverItem, void> {
+  for (let at = 0, one = placed.at(0); one !== undefined; one = placed.at(++at)) yield one.item;
 }
 
 /** How many of the newest groups reach back to the newest user message; null when there is none. */
-function countTurnGroups(newestFirst: readonly TailGroup[]): number | null {
-  const found = newestFirst.findIndex((group) => group.items.some(isUserMessage));
-  return found < 0 ? null : found + 1;
+function countTurnGroups(groups: Pulled<TailGroup>): number | null {
+  for (let at = 0, group = groups.at(0); group !== undefined; group = groups.at(++at))
+    if (group.items.some(isUserMessage)) return at + 1;
+  return null;
 }
 
-function measureTail(
-  newestFirst: readonly TailGroup[],
-  policy: TailPolicy,
-  atLeastGroups: number,
-): TailMeasure {
+function measureTail(newestFirst: Pulled<TailGroup>, policy: TailPolicy, atLeastGroups: number): TailMeasure {
   const maxTokens = policy.freshTailMaxTokens ?? Number.POSITIVE_INFINITY;
   let messages = 0;
   let tokens = 0;
   let groups = 0;
-  for (const group of newestFirst) {
+  for (let group = newestFirst.at(0); group !== undefined; group = newestFirst.at(groups)) {
     const fits = messages + group.items.length <= policy.freshTailCount && tokens + group.tokens <= maxTokens;
     if (groups > 0 && groups >= atLeastGroups && !fits) break;
     groups++;
@@ -143,7 +146,7 @@ function findPinned(
   const user = items[newest];
   if (user === undefined || newest >= tailStart) return null;
   const after = items.findIndex((item, index) => index > newest && isShown(item) && !isMessageItem(item));
-  const around = readTrailingMessages(after < 0 ? items : items.slice(0, after), isShown);
+  const around = [...walkTrailingMessages(after < 0 ? items : items.slice(0, after), isShown)].reverse();
   const group = groupItems(around.map(({ item }) => item)).find((candidate) =>
     candidate.items.includes(user),
   );

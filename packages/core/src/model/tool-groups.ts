@@ -6,6 +6,7 @@
  * reading no further back than the call.
  */
 import type { CoverItem } from "./cover.ts";
+import { Pulled } from "./pulled.ts";
 
 /**
  * How many messages that answer nothing may be between a call and its result. Beyond it the result counts as orphaned: otherwise one answer
@@ -33,13 +34,17 @@ export const isUserMessage = (item: CoverItem): boolean =>
 
 /** Groups shown items, newest group first, reading the source only as far as the caller pulls. */
 export function* groupNewestFirst(newestFirst: Iterable<CoverItem>): Generator<ItemGroup, void> {
-  const source = new ShownItems(newestFirst);
+  const source = new Pulled(listShown(newestFirst));
   for (let from = 0; source.at(from) !== undefined;) {
     let last = from;
     for (let index = from; index <= last; index++) last = Math.max(last, findOldestCall(source, index));
-    yield makeGroup(source.take(from, last + 1).reverse());
+    yield makeGroup(source.slice(from, last + 1).reverse());
     from = last + 1;
   }
+}
+
+function* listShown(items: Iterable<CoverItem>): Generator<CoverItem, void> {
+  for (const item of items) if (item.hidden === 0) yield item;
 }
 
 /** Groups a list that is given oldest first; hidden items belong to no group. */
@@ -47,31 +52,8 @@ export function groupItems(oldestFirst: readonly CoverItem[]): ItemGroup[] {
   return [...groupNewestFirst(oldestFirst.toReversed())].reverse();
 }
 
-/** Shown items pulled from the source on demand; pulled ones can be read again. */
-class ShownItems {
-  private readonly pulled: CoverItem[] = [];
-  private readonly source: Iterator<CoverItem>;
-
-  constructor(items: Iterable<CoverItem>) {
-    this.source = items[Symbol.iterator]();
-  }
-
-  at(index: number): CoverItem | undefined {
-    while (this.pulled.length <= index) {
-      const next = this.source.next();
-      if (next.done) return undefined;
-      if (next.value.hidden === 0) this.pulled.push(next.value);
-    }
-    return this.pulled[index];
-  }
-
-  take(from: number, to: number): CoverItem[] {
-    return this.pulled.slice(from, to);
-  }
-}
-
 /** Index of the oldest call that the item at `index` answers, or `index` itself. Older items have greater indexes. */
-function findOldestCall(source: ShownItems, index: number): number {
+function findOldestCall(source: Pulled<CoverItem>, index: number): number {
   const item = source.at(index);
   if (item === undefined || item.toolResults.length === 0) return index;
   const wanted = new Set(item.toolResults);
