@@ -122,6 +122,27 @@ async function prepareAssemble(): Promise<Measure> {
     });
 }
 
+/** Windows in which not everything fits, with many messages that are not folded: what is left out has to be chosen. */
+const SMALL_BUDGETS = [64_000, 32_000, 16_000];
+const RECENT_MESSAGES = 400;
+
+async function prepareSmallWindows(): Promise<Measure> {
+  const archive = await makeArchive(HISTORY_MESSAGES);
+  await archive.engine.compact({ conversationId: 1, budgetTokens: BUDGET_TOKENS, force: true });
+  await archive.add(new MessageSource(4).take(RECENT_MESSAGES));
+  await archive.settle();
+  return () =>
+    time(async () => {
+      let tokens = 0;
+      for (let i = 0; i < ASSEMBLIES; i++)
+        for (const budgetTokens of SMALL_BUDGETS) {
+          const context = await archive.engine.assemble({ conversationId: 1, budgetTokens });
+          tokens += context?.estimatedTokens ?? 0;
+        }
+      return tokens;
+    });
+}
+
 /** New turns after an already folded history; units are the tokens that summaries were made from. */
 async function prepareFold(): Promise<Measure> {
   const archive = await makeArchive(HISTORY_MESSAGES);
@@ -158,6 +179,7 @@ const PREPARE: Readonly<Record<string, () => Promise<Measure>>> = {
   search: prepareSearch,
   open: prepareOpen,
   assemble: prepareAssemble,
+  "assemble in small windows": prepareSmallWindows,
   fold: prepareFold,
   "database size": prepareSize,
 };
