@@ -9,6 +9,7 @@ import { hash } from "node:crypto";
 import { partTokens } from "../message/normalize.ts";
 import { isHiddenByBoundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
+import { formatMessageId } from "../model/ids.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import { explainFreshTail, findFreshTail, type TailLimit, type TailPolicy } from "../model/tail.ts";
 import { applyFactor, countRepeats, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
@@ -470,8 +471,16 @@ async function writeContext(
   };
 }
 
-/** With its role, and a summary with the times that it spans: its cover item has the seq and the time of its newest message. */
-function explainItem(item: ChosenItem, { roles, summaries }: Loaded): ExplainedItem {
+/**
+ * With its role; a range with the messages at which it begins and ends; a summary with the times that it spans, because its cover item has the
+ * seq and the time of its newest message.
+ */
+function explainItem(item: ChosenItem, { roles, summaries, ends }: Loaded): ExplainedItem {
+  if (item.kind === "range") {
+    const { first = null, last = null } = ends.get(item) ?? {};
+    const ids = [first, last].flatMap((id) => (id === null ? [] : formatMessageId(id)));
+    return { ...item, ids: [...new Set(ids)], role: null };
+  }
   const summary = item.summaryId === null ? undefined : summaries.get(item.summaryId);
   if (summary !== undefined)
     return { ...item, role: null, earliestAt: summary.earliestAt, latestAt: summary.latestAt };

@@ -4,6 +4,7 @@
  */
 import { messageTokens, viewMessage } from "../../src/message/normalize.ts";
 import { must } from "../../src/model/errors.ts";
+import { parseMessageId } from "../../src/model/ids.ts";
 import { estimateSentTokens } from "../../src/index.ts";
 import type { AssembledContext } from "../../src/index.ts";
 import { readTables } from "./archive-tables.ts";
@@ -170,6 +171,14 @@ function findCoverFaults(context: AssembledContext, archive: ArchiveView): strin
     const first = archive.shown.find((id) => isWithin(archive.positionOf(id), range));
     if (first !== undefined && before.includes(first))
       faults.push(`the range line begins at msg_${first}, which is shown before it`);
+    const named = range.ids.map((id) => must(parseMessageId(id), "an id of a message"));
+    const places = named.map((id) => archive.positionOf(id));
+    const ends = { startPosition: Math.min(...places), endPosition: Math.max(...places) };
+    const unnamed = missing.filter((id) => !isWithin(archive.positionOf(id), ends));
+    if (unnamed.length > 0 || named.some((id) => seen.has(id)))
+      faults.push(
+        `the range line names ${range.ids.join(", ")}, it counts ${missing[0]} to ${missing.at(-1)}`,
+      );
   }
   return faults;
 }
