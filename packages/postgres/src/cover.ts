@@ -29,7 +29,7 @@ import type {
   ShownCounters,
   SpanColumns,
 } from "@lossless/core/adapter";
-import type { CoverHead, CoverTail, Row } from "@lossless/core/ports";
+import type { CoverHead, CoverTail, Row, Store } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 
@@ -280,22 +280,27 @@ export async function readSourceItems(
 }
 
 const endOf = (order: "ASC" | "DESC"): string => `
-  SELECT message_id FROM messages WHERE conversation_id = $1 AND position >= $2 AND position <= $3 AND revises IS NULL
+  SELECT message_id FROM messages
+  WHERE conversation_id = $1 AND position >= s.start AND position <= s.ending AND revises IS NULL AND hidden_now = 0
   ORDER BY position ${order}, seq ${order} LIMIT 1`;
-const ENDS = `SELECT (${endOf("ASC")}) AS first, (${endOf("DESC")}) AS last`;
+const ENDS = `
+  SELECT (${endOf("ASC")}) AS first, (${endOf("DESC")}) AS last
+  FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY s (start, ending, nth) ORDER BY s.nth`;
 
 export async function findEnds(
   { sql }: StoreContext,
-  request: { conversationId: number; startPosition: number; endPosition: number },
+  { conversationId, stretches }: Parameters<Store["findEnds"]>[0],
 ): Promise<{ first: number | null; last: number | null }> {
-  const { conversationId, startPosition, endPosition } = request;
-  const ends = await sql.get<{ first: number | null; last: number | null }>(
+  const ends = await sql.all<{ first: number | null; last: number | null }>(
     ENDS,
     conversationId,
-    startPosition,
-    endPosition,
+    stretches.map(({ startPosition }) => startPosition),
+    stretches.map(({ endPosition }) => endPosition),
   );
-  return ends ?? { first: null, last: null };
+  return {
+    first: ends.find(({ first }) => first !== null)?.first ?? null,
+    last: ends.findLast(({ last }) => last !== null)?.last ?? null,
+  };
 }
 
 const LEFT_AFTER = `

@@ -160,13 +160,11 @@ async function compareCover(same: Same): Promise<void> {
   await same((store) => store.readCoverTail({ conversationId: 99, maxTokens: 5, maxMessages: 5 }));
   for (const maxMessageTokens of [0, 500, 100_000])
     await same((store) => store.readCoverHead({ conversationId: CONVERSATION, maxMessageTokens }));
-  const range = {
-    conversationId: CONVERSATION,
-    startPosition: 3 * POSITION_STEP,
-    endPosition: 40 * POSITION_STEP,
-  };
-  await same((store) => store.findEnds(range));
-  await same((store) => store.findEnds({ ...range, startPosition: 1, endPosition: 2 }));
+  const stretch = { startPosition: 3 * POSITION_STEP, endPosition: 40 * POSITION_STEP };
+  const empty = { startPosition: 1, endPosition: 2 };
+  const later = { startPosition: 44 * POSITION_STEP, endPosition: 45 * POSITION_STEP };
+  for (const stretches of [[stretch], [empty, stretch, later], [empty], []])
+    await same((store) => store.findEnds({ conversationId: CONVERSATION, stretches }));
   const graph = await same((store) => store.readGraph({ conversationId: CONVERSATION }));
   const summaryIds = graph.nodes.map(({ summaryId }) => summaryId);
   await same((store) => store.readGraph({ conversationId: CONVERSATION, owner: "nobody" }));

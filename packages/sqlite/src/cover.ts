@@ -28,7 +28,7 @@ import type {
   ShownCounters,
   SpanColumns,
 } from "@lossless/core/adapter";
-import type { CoverCounters, CoverHead, CoverTail, Row } from "@lossless/core/ports";
+import type { CoverCounters, CoverHead, CoverTail, Row, Store, Stretch } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 
@@ -302,21 +302,27 @@ export function readSourceItems(
   );
 }
 
-const FIRST_MESSAGE = `
-  SELECT message_id AS id FROM messages WHERE conversation_id = ? AND position >= ? AND position <= ? AND revises IS NULL
-  ORDER BY position, seq LIMIT 1`;
-const LAST_MESSAGE = `
-  SELECT message_id AS id FROM messages WHERE conversation_id = ? AND position >= ? AND position <= ? AND revises IS NULL
-  ORDER BY position DESC, seq DESC LIMIT 1`;
+const endOf = (order: "ASC" | "DESC"): string => `
+  SELECT message_id AS id FROM messages
+  WHERE conversation_id = ? AND position >= ? AND position <= ? AND revises IS NULL AND hidden_now = 0
+  ORDER BY position ${order}, seq ${order} LIMIT 1`;
+const FIRST_MESSAGE = endOf("ASC");
+const LAST_MESSAGE = endOf("DESC");
 
 export function findEnds(
   { connection }: StoreContext,
-  request: { conversationId: number; startPosition: number; endPosition: number },
+  { conversationId, stretches }: Parameters<Store["findEnds"]>[0],
 ): { first: number | null; last: number | null } {
-  const range = [request.conversationId, request.startPosition, request.endPosition] as const;
+  const find = (sql: string, ordered: readonly Stretch[]): number | null => {
+    for (const { startPosition, endPosition } of ordered) {
+      const found = connection.get<{ id: number }>(sql, conversationId, startPosition, endPosition);
+      if (found !== undefined) return found.id;
+    }
+    return null;
+  };
   return connection.read(() => ({
-    first: connection.get<{ id: number }>(FIRST_MESSAGE, ...range)?.id ?? null,
-    last: connection.get<{ id: number }>(LAST_MESSAGE, ...range)?.id ?? null,
+    first: find(FIRST_MESSAGE, stretches),
+    last: find(LAST_MESSAGE, stretches.toReversed()),
   }));
 }
 

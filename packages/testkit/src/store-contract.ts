@@ -4,7 +4,7 @@
  */
 import { POSITION_STEP } from "@lossless/core";
 import type { SessionRef } from "@lossless/core";
-import type { Store } from "@lossless/core/ports";
+import type { Store, Stretch } from "@lossless/core/ports";
 import { mkdirSync } from "node:fs";
 import { deriveMessage } from "@lossless/core/testing";
 import { describe, expect, test } from "vitest";
@@ -566,12 +566,27 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
           { conversationId, messages: 2, revisions: 1, shownMessages: 1, hiddenMessages: 1 },
         ]);
         expect(await store.status()).toMatchObject({ conversations: 1, revisions: 1, summaries: 0 });
-        expect(
-          await store.findEnds({ conversationId, startPosition: 0, endPosition: 10 * POSITION_STEP }),
-        ).toEqual({
-          first,
-          last: results[1]?.messageId,
-        });
+      }));
+
+    test("finds the ends of stretches, without what is hidden", () =>
+      withStore(async (store) => {
+        const events = ["a", "b", "c", "d"].map((id) =>
+          makeEvent(id, say(id), id === "d" ? { hidden: 1 } : {}),
+        );
+        const { conversationId, results } = await store.append(batchOf(events));
+        const [a, b, c] = results.map(({ messageId }) => messageId);
+        const placed = await store.readTimes({ kind: "message", ids: [b ?? 0], scope: {} });
+        const at = placed[0]?.position ?? 0;
+        const all = { startPosition: 0, endPosition: 10 * POSITION_STEP };
+        const find = (...stretches: readonly Stretch[]) => store.findEnds({ conversationId, stretches });
+        expect(await find(all)).toEqual({ first: a, last: c });
+        const [before, after] = [
+          { ...all, endPosition: at - 1 },
+          { ...all, startPosition: at + 1 },
+        ];
+        expect(await find(before, after)).toEqual({ first: a, last: c });
+        expect(await find({ startPosition: at, endPosition: at }, after)).toEqual({ first: b, last: c });
+        expect(await find({ startPosition: 0, endPosition: 0 })).toEqual({ first: null, last: null });
       }));
 
     test("lets a session that got its real id go on where its stand-in was, and keeps the stand-in", () =>

@@ -16,7 +16,7 @@ import { applyFactor, countRepeats, MESSAGE_OVERHEAD_TOKENS } from "../text/toke
 import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
 import type { CoverTail, ShownSummary } from "../store/folding.ts";
 import type { ShownMessage, Store } from "../store/store.ts";
-import { choose, divideByFactor, findAnchor } from "./choose.ts";
+import { choose, divideByFactor, findAnchor, listStretches } from "./choose.ts";
 import type { Choice, ChooseRequest, ChosenItem } from "./choose.ts";
 import { checkGrammars } from "./grammars.ts";
 import type { GrammarCheck, ModelMessage, Provider } from "./grammars.ts";
@@ -455,7 +455,8 @@ async function writeContext(
     timeOf: (seq) => (seq === undefined ? 0 : (loaded.times.get(seq) ?? 0)),
     modelOf: (seq) => (seq === undefined ? undefined : loaded.models.get(seq)),
   });
-  const stable = choice.items.slice(0, choice.stableItems);
+  const items = choice.items.map((item) => explainItem(item, loaded));
+  const stable = items.slice(0, choice.stableItems);
   return {
     conversationId: options.conversationId,
     messages,
@@ -465,7 +466,7 @@ async function writeContext(
     mode: choice.mode,
     epoch: `${options.conversationId}:${cover.foldRevision}:${nameFront(choice, cover, anchor, options)}`,
     fingerprint: hash("sha256", JSON.stringify(stable.map((item) => [item.kind, ...item.ids]))).slice(0, 32),
-    items: choice.items.map((item) => explainItem(item, loaded)),
+    items,
     shownMessages: cover.counters.shownMessages,
     tail: explainFreshTail(cover.items.toReversed(), options.foldTail),
   };
@@ -534,7 +535,11 @@ async function loadChosen(
       items
         .filter(({ kind }) => kind === "range")
         .map(
-          async (item) => [item, item.ends ?? (await store.findEnds({ conversationId, ...item }))] as const,
+          async (item) =>
+            [
+              item,
+              item.ends ?? (await store.findEnds({ conversationId, stretches: listStretches(item, items) })),
+            ] as const,
         ),
     ),
   ]);

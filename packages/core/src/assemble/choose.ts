@@ -11,13 +11,14 @@
  */
 import type { CoverItem } from "../model/cover.ts";
 import { formatMessageId } from "../model/ids.ts";
+import type { Stretch } from "../store/folding.ts";
 import type { ReserveSummary } from "../model/reserve.ts";
 import { measureFreshTail, type TailGroup, type TailPolicy } from "../model/tail.ts";
 import { applyFactor } from "../text/tokens.ts";
 import { isUserMessage } from "../model/tool-groups.ts";
 import { chooseFront, chooseLeast, type FrontChoice, type RangeNeed } from "./front.ts";
 import { openSummaries } from "./open.ts";
-import { endOf, type Front, type Pick, type Stubs } from "./picks.ts";
+import type { Front, Pick, Stubs } from "./picks.ts";
 import {
   BRIEF_LINE_COSTS,
   DEFAULT_LINE_COSTS,
@@ -62,11 +63,12 @@ export interface ChooseRequest {
 
 export interface ChosenItem {
   readonly kind: "message" | "stub" | "summary" | "range";
-  /** Public ids: the message, the summary, or the oldest and newest known message of a range. */
+  /** Public ids: the message, or the summary. */
   readonly ids: readonly string[];
   readonly messageId: number | null;
   readonly summaryId: string | null;
   readonly seq: number | null;
+  /** What a range counts lies between these; other items may lie there too. */
   readonly startPosition: number;
   readonly endPosition: number;
   /** Uncalibrated. */
@@ -411,11 +413,11 @@ function findUser({ reader, request }: Scene, pieces: readonly Piece[], end: num
 function showFront(scene: Scene, front: Front, choice: FrontChoice): ChosenItem[] {
   const items: ChosenItem[] = [];
   for (const [index, pick] of choice.picks.entries()) {
-    if (choice.range?.beforePick === index) items.push(showRange(scene, front, choice.range, choice.picks));
+    if (choice.range?.beforePick === index) items.push(showRange(scene, front, choice.range));
     items.push(...showPick(pick));
   }
   if (choice.range && choice.range.beforePick >= choice.picks.length)
-    items.push(showRange(scene, front, choice.range, choice.picks));
+    items.push(showRange(scene, front, choice.range));
   return items;
 }
 
@@ -491,20 +493,18 @@ function idsOf(item: CoverItem): string[] {
   return item.summaryId === null ? [] : [item.summaryId];
 }
 
-function showRange(scene: Scene, front: Front, range: RangeNeed, picks: readonly Pick[]): ChosenItem {
+function showRange(scene: Scene, front: Front, range: RangeNeed): ChosenItem {
   const oldest = range.includesUnread ? undefined : range.oldest?.items[0];
-  // What was not read comes after the summaries that extend back to the beginning.
-  const before = picks[range.beforePick - 1];
   const newest = range.newest?.items.at(-1);
   const next = front.pieces[0]?.items[0];
   const isFromStart = range.includesUnread && range.beforePick === 0;
   return {
     kind: "range",
-    ids: [...(oldest ? idsOf(oldest) : []), ...(newest && newest !== oldest ? idsOf(newest) : [])],
+    ids: [],
     messageId: null,
     summaryId: null,
     seq: null,
-    startPosition: oldest?.startPosition ?? (before === undefined ? 0 : endOf(before) + 1),
+    startPosition: oldest?.startPosition ?? 0,
     endPosition: newest?.endPosition ?? (next ? next.startPosition - 1 : 0),
     tokens: front.costs.rangeTokens,
     messages: range.messages,
@@ -513,6 +513,22 @@ function showRange(scene: Scene, front: Front, range: RangeNeed, picks: readonly
     latestAt: newest?.createdAt ?? next?.createdAt ?? null,
     reason: "not shown: no room, and no summary covers it",
   };
+}
+
+/** The stretches of a range in which no other item lies, oldest first: what it counts is there. */
+export function listStretches(range: ChosenItem, items: readonly ChosenItem[]): Stretch[] {
+  const stretches: Stretch[] = [];
+  let { startPosition } = range;
+  // A summary may extend beyond its sources that are shown beside it.
+  for (const item of items.toSorted((a, b) => a.startPosition - b.startPosition)) {
+    if (item === range || item.ends !== undefined || item.endPosition < startPosition) continue;
+    if (item.startPosition > range.endPosition) break;
+    if (item.startPosition > startPosition)
+      stretches.push({ startPosition, endPosition: item.startPosition - 1 });
+    startPosition = item.endPosition + 1;
+  }
+  const { endPosition } = range;
+  return startPosition > endPosition ? stretches : [...stretches, { startPosition, endPosition }];
 }
 
 function close(

@@ -43,7 +43,11 @@ export function addFront(choice: Choice, { items }: ForkFront): Choice {
   return { ...choice, items: [...items, ...choice.items], stableItems: choice.stableItems + items.length };
 }
 
-/** Converts what was chosen for a fork into what is stored. A summary that extends beyond the fork point becomes a range line. */
+/** A summary that extends beyond the fork point becomes a range line. */
+export const isStoredAsRange = ({ kind, ends, endPosition }: ChosenItem, endBefore: number): boolean =>
+  kind === "range" || (ends === undefined && endPosition >= endBefore);
+
+/** Converts what was chosen for a fork into what is stored. */
 export function toForkItems(
   items: readonly ChosenItem[],
   endBefore: number,
@@ -51,8 +55,7 @@ export function toForkItems(
 ): ForkItem[] {
   return items.map((item) => {
     const isOwn = item.ends === undefined;
-    const reachesBeyond = isOwn && item.endPosition >= endBefore;
-    const kind = reachesBeyond ? "range" : item.kind;
+    const kind = isStoredAsRange(item, endBefore) ? "range" : item.kind;
     const ends = kind === "range" ? (item.ends ?? endsOf(item)) : { first: null, last: null };
     return {
       kind,
@@ -62,7 +65,7 @@ export function toForkItems(
       lastId: ends.last,
       startPosition: item.startPosition,
       endPosition: isOwn ? Math.min(item.endPosition, endBefore - 1) : item.endPosition,
-      tokens: reachesBeyond ? DEFAULT_LINE_COSTS.rangeTokens : item.tokens,
+      tokens: kind === "range" ? DEFAULT_LINE_COSTS.rangeTokens : item.tokens,
       messages: item.messages,
       depth: kind === "range" ? -1 : item.depth,
       earliestAt: item.earliestAt,

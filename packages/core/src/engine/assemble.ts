@@ -1,8 +1,9 @@
 /** The engine's verb for assembling a context for a budget. Read-only: it neither writes nor waits for folding, and calls no model. */
 import { assembleContext } from "../assemble/assemble.ts";
 import type { AssembledContext } from "../assemble/assemble.ts";
+import { listStretches } from "../assemble/choose.ts";
 import type { ChosenItem } from "../assemble/choose.ts";
-import { toForkItems } from "../assemble/fork-front.ts";
+import { isStoredAsRange, toForkItems } from "../assemble/fork-front.ts";
 import type { Provider } from "../assemble/grammars.ts";
 import { EngineError } from "../model/errors.ts";
 import { isSubagentKey } from "../settings/session-patterns.ts";
@@ -82,13 +83,14 @@ export async function chooseForFork(
   const budgetTokens = engine.settings.bootstrapMaxTokens;
   const context = await assembleConversation(engine, conversation, { budgetTokens, endBefore });
   const ranges = new Map<ChosenItem, { first: number | null; last: number | null }>();
-  for (const item of context?.items ?? [])
-    if (item.ends === undefined) ranges.set(item, await engine.store.findEnds({ conversationId, ...item }));
-  return toForkItems(
-    context?.items ?? [],
-    endBefore,
-    (item) => ranges.get(item) ?? { first: null, last: null },
-  );
+  const items = context?.items ?? [];
+  for (const item of items) {
+    if (item.ends !== undefined || !isStoredAsRange(item, endBefore)) continue;
+    const whole = { startPosition: item.startPosition, endPosition: endBefore - 1 };
+    const stretches = item.kind === "range" ? listStretches(item, items) : [whole];
+    ranges.set(item, await engine.store.findEnds({ conversationId, stretches }));
+  }
+  return toForkItems(items, endBefore, (item) => ranges.get(item) ?? { first: null, last: null });
 }
 
 function capBudget({ settings }: EngineState, budgetTokens: number): number {

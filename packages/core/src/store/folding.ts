@@ -234,6 +234,12 @@ export interface Guard {
   readonly reason: string;
 }
 
+/** Positions between two ends, both included. */
+export interface Stretch {
+  readonly startPosition: number;
+  readonly endPosition: number;
+}
+
 export interface FoldingStore {
   readCoverTail(request: {
     conversationId: number;
@@ -244,11 +250,10 @@ export interface FoldingStore {
   }): Promise<CoverTail | null>;
   /** Reads until it has met `maxMessageTokens` of messages that no stored leaf represents. */
   readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead>;
-  /** First and last message between two positions, hidden ones included. */
+  /** First and last message, without hidden ones, in some stretches of a conversation, which are in order. */
   findEnds(request: {
     conversationId: number;
-    startPosition: number;
-    endPosition: number;
+    stretches: readonly Stretch[];
   }): Promise<{ first: number | null; last: number | null }>;
   /** The sources of summaries, as items of a cover, oldest first, hidden ones included; empty for those no longer in force. */
   readSourceItems(summaryIds: readonly string[]): Promise<Map<string, CoverItem[]>>;

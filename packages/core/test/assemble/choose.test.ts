@@ -246,7 +246,8 @@ describe("a tight budget", () => {
       "range 1",
       "message msg_42",
     ]);
-    expect(choice.items[2]).toMatchObject({ ids: ["msg_41"], startPosition: 41 * POSITION_STEP });
+    const [startPosition, endPosition] = [41 * POSITION_STEP, 41 * POSITION_STEP];
+    expect(choice.items[2]).toMatchObject({ startPosition, endPosition });
   });
 
   test("shows a root before the tail has its share where not both fit", () => {

@@ -165,12 +165,6 @@ function findCoverFaults(context: AssembledContext, archive: ArchiveView): strin
     const outside = missing.filter((id) => !isWithin(archive.positionOf(id), range));
     if (outside.length > 0)
       faults.push(`${outside.length} messages lie outside of the range line that counts them`);
-    const before = context.items
-      .slice(0, context.items.indexOf(range))
-      .flatMap((item) => archive.expand({ message_id: item.messageId, summary_id: item.summaryId }));
-    const first = archive.shown.find((id) => isWithin(archive.positionOf(id), range));
-    if (first !== undefined && before.includes(first))
-      faults.push(`the range line begins at msg_${first}, which is shown before it`);
     const named = range.ids.map((id) => must(parseMessageId(id), "an id of a message"));
     const places = named.map((id) => archive.positionOf(id));
     const ends = { startPosition: Math.min(...places), endPosition: Math.max(...places) };

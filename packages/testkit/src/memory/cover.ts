@@ -154,10 +154,14 @@ export const coverVerbs = (archive: MemoryArchive) => {
       const summaries = listShown(id).filter(({ summary_id }) => summary_id !== null);
       return head.finish(isWhole, countPrefix(summaries, boundaries));
     },
-    async findEnds({ conversationId, startPosition, endPosition }) {
+    async findEnds({ conversationId, stretches }) {
+      const isWithin = (position: number): boolean =>
+        stretches.some(
+          ({ startPosition, endPosition }) => position >= startPosition && position <= endPosition,
+        );
       const ids = listInOrder(archive, conversationId)
         .filter(
-          ({ position, revises }) => revises === null && position >= startPosition && position <= endPosition,
+          ({ position, revises, hidden_now }) => revises === null && hidden_now === 0 && isWithin(position),
         )
         .map(({ message_id }) => message_id);
       return { first: ids[0] ?? null, last: ids.at(-1) ?? null };
