@@ -254,9 +254,10 @@ describePostgres("a team on one server", (server) => {
         const repeated = answered.length - new Set(answered).size;
         const count = (members: readonly Member[]): number =>
           members.reduce((sum, { kills }) => sum + kills, 0);
-        // An answer that was stored is never asked for again; what a killed worker had in hand, and had not stored yet, may be.
+        // An answer that was stored is never asked for again; what a worker had not stored yet when it was killed, or ended while another did
+        // the last of the work, may be.
         const stored = await look(database, countStoredAnswers);
-        expect(answered.length - stored).toBeLessThanOrEqual(count(workers));
+        expect(answered.length - stored).toBeLessThanOrEqual(count(workers) + WORKERS);
         expect(repeated).toBeLessThanOrEqual(answered.length - stored);
         expect(answered.length).toBeGreaterThan(WRITERS);
 
