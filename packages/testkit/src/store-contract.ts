@@ -570,22 +570,22 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
 
     test("finds the ends of stretches, without what is hidden", () =>
       withStore(async (store) => {
-        const events = ["a", "b", "c", "d"].map((id) =>
-          makeEvent(id, say(id), id === "d" ? { hidden: 1 } : {}),
+        const place = (n: number): number => n * POSITION_STEP;
+        const events = ["a", "b", "c", "d"].map((id, n) =>
+          makeEvent(id, say(id), { position: place(n + 1), hidden: id === "d" ? 1 : 0 }),
         );
         const { conversationId, results } = await store.append(batchOf(events));
         const [a, b, c] = results.map(({ messageId }) => messageId);
-        const placed = await store.readTimes({ kind: "message", ids: [b ?? 0], scope: {} });
-        const at = placed[0]?.position ?? 0;
-        const all = { startPosition: 0, endPosition: 10 * POSITION_STEP };
         const find = (...stretches: readonly Stretch[]) => store.findEnds({ conversationId, stretches });
-        expect(await find(all)).toEqual({ first: a, last: c });
-        const [before, after] = [
-          { ...all, endPosition: at - 1 },
-          { ...all, startPosition: at + 1 },
+        const [before, second, after] = [
+          { startPosition: 0, endPosition: place(2) - 1 },
+          { startPosition: place(2), endPosition: place(2) },
+          { startPosition: place(2) + 1, endPosition: place(10) },
         ];
+        expect(await find({ startPosition: 0, endPosition: place(10) })).toEqual({ first: a, last: c });
         expect(await find(before, after)).toEqual({ first: a, last: c });
-        expect(await find({ startPosition: at, endPosition: at }, after)).toEqual({ first: b, last: c });
+        expect(await find(second, after)).toEqual({ first: b, last: c });
+        expect(await find(second)).toEqual({ first: b, last: b });
         expect(await find({ startPosition: 0, endPosition: 0 })).toEqual({ first: null, last: null });
       }));
 
