@@ -76,7 +76,13 @@ export function summarizeExtractively(input: ExtractiveInput): ExtractiveSummary
   vocabulary.weigh(set.length, { recency, isWork: set.isWork });
   for (const name of set.speakers) discount(vocabulary, name, SPEAKER_FACTOR);
   discountKnown(vocabulary, input.previous);
-  const selection = selectUnits(set.units, { vocabulary, budgetTokens: target * OVERPICK, estimate });
+  const selection = selectUnits(set.units, {
+    vocabulary,
+    budgetTokens: target * OVERPICK,
+    // Where an agent works, the first request is the goal of everything that follows; in a chat it is one question of many.
+    keepsPinned: set.isWork,
+    estimate,
+  });
   const page = new Page(input, target, vocabulary, set, selection);
   const text = page.fit();
   return { text, tokens: estimate(text) };

@@ -38,6 +38,8 @@ const NAME_SHARE = 0.85;
 export interface SelectOptions {
   readonly vocabulary: Vocabulary;
   readonly budgetTokens: number;
+  /** Whether pinned units are kept however little they say for their length. They do not decide what else is chosen. */
+  readonly keepsPinned: boolean;
   readonly estimate: (text: string) => number;
 }
 
@@ -102,7 +104,9 @@ class Selector {
       }
     }
     while (this.#heap.length > 0) this.#leave(this.#pop().index, left);
-    return { picks, left };
+    const isKept = ({ isPinned }: Unit): boolean => isPinned && this.#options.keepsPinned;
+    const pinned = left.filter(isKept).map((unit): Pick => ({ unit, names: [] }));
+    return { picks: [...picks, ...pinned], left: left.filter((unit) => !isKept(unit)) };
   }
 
   #leave(index: number, left: Unit[]): void {

@@ -47,7 +47,7 @@ export interface Unit {
   readonly section: Section | null;
   /** Quoted as written, and never in part. */
   readonly isVerbatim: boolean;
-  /** Always kept: the first request. */
+  /** The first request: before everything else, and always kept where an agent works with tools. */
   readonly isPinned: boolean;
   /** Characters of tool output and file text that belong to it and that no summary shows. */
   readonly bulk: number;

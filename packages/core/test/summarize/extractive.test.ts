@@ -93,6 +93,22 @@ describe("what an extractive summary keeps", () => {
     expect(summarize([...nods, story], 40).text).toContain("Kettle Ridge");
   });
 
+  test("keeps the first request of a session with tools, however little it says beside all that was done", () => {
+    const work = (from: number): SourceLine[] =>
+      Array.from({ length: 40 }, (_, i) => from + i).flatMap((i) => [
+        say("user", `never call openSluice${i} or closeSluice${i} before weirLevel${i}`, i),
+        act("bash", { command: `npm test -- gate${i}` }, i),
+        answer("ok", i),
+      ]);
+    const goal = /^Goal, 2026-02-14 11:00, user: "can you have a look at that"$/m;
+    const leaf = summarize([say("user", "can you have a look at that", 0), ...work(0)], 300).text;
+    expect(leaf).toMatch(goal);
+    const later = [1, 2, 3].map((n) =>
+      summary(summarize([summary(leaf, 0), ...work(40 * n)], 300).text.replace(/^Goal.*\n/m, ""), 60 * n),
+    );
+    expect(summarize([summary(leaf, 0), ...later], 200, 1).text).toMatch(goal);
+  });
+
   test("does not quote a bare command to the host", () => {
     const said = [
       say("user", "The sluice must stay shut.", 0),
