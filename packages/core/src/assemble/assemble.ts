@@ -157,9 +157,10 @@ async function assembleFrom(
   const sent = new Map<number, number>();
   let marginTokens = 0;
   for (let tries = 1; ; tries++) {
-    const items = new ReadItems(countAsSent(stubItems(cover, stubbedIds), sent));
+    const stubbed = stubItems(cover, stubbedIds);
+    const items = new ReadItems({ ...stubbed, items: countAsSent(stubbed.items, sent) });
     const isLeast = tries > MAX_TRIES;
-    const room = { budgetTokens, marginTokens, preferred, sources, isLeast };
+    const room = { budgetTokens, marginTokens, preferred, sources, sent, isLeast };
     const choice = await chooseOpened(store, cover, items, options, room);
     if (items.isMissed && !isAll) return null;
     const shown = addFront(showStubs(choice, stubbedIds), front);
@@ -211,15 +212,16 @@ function addRepeats(cover: CoverTail, repeats: ReadonlyMap<number, number>): Cov
   };
 }
 
-/** The cover with the tokens of messages as sent, where known. */
-function countAsSent(cover: CoverTail, sent: ReadonlyMap<number, number>): CoverTail {
-  if (sent.size === 0) return cover;
-  const items = cover.items.map((item) => {
-    const tokens = item.messageId === null ? undefined : sent.get(item.messageId);
-    return tokens === undefined || tokens >= item.tokens ? item : { ...item, tokens };
-  });
-  return { ...cover, items };
-}
+type Sent = ReadonlyMap<number, number>;
+
+/** Items with the tokens of messages as sent, where known. */
+const countAsSent = (items: readonly CoverItem[], sent: Sent): readonly CoverItem[] =>
+  sent.size === 0
+    ? items
+    : items.map((item) => {
+        const tokens = item.messageId === null ? undefined : sent.get(item.messageId);
+        return tokens === undefined || tokens >= item.tokens ? item : { ...item, tokens };
+      });
 
 /**
  * When less of the front was sent than expected: records how much each of its messages really takes. True when that frees room. What
@@ -248,16 +250,23 @@ function learnSent(
   return isNew && saved > 0 && total < leastTokens;
 }
 
+interface OpeningRoom extends ChooseRoom {
+  /** Of summaries, as they are stored. What is read is added. */
+  readonly sources: Map<string, readonly CoverItem[]>;
+  readonly sent: Sent;
+}
+
 /** Makes the choice; if it needs sources, reads them and makes it again. */
 async function chooseOpened(
   store: Store,
   cover: CoverTail,
   items: Iterable<CoverItem>,
   options: AssembleOptions,
-  room: ChooseRoom & { readonly sources: Map<string, readonly CoverItem[]> },
+  { sent, ...room }: OpeningRoom,
 ): Promise<Choice> {
   for (let openings = 0; ; openings++) {
-    const choice = chooseFrom(cover, items, options, room);
+    const sources = new Map([...room.sources].map(([id, found]) => [id, countAsSent(found, sent)]));
+    const choice = chooseFrom(cover, items, options, { ...room, sources });
     if (choice.wanted.length === 0 || openings >= MAX_OPENINGS) return choice;
     for (const [id, found] of await store.readSourceItems(choice.wanted))
       room.sources.set(id, found.some((item) => isHiddenByBoundary(item, cover.boundaries)) ? [] : found);
@@ -349,12 +358,14 @@ function stubItems(cover: CoverTail, ids: ReadonlySet<number>): CoverTail {
   return { ...cover, items };
 }
 
+type ReadCover = Pick<CoverTail, "counters"> & { readonly items: readonly CoverItem[] };
+
 /** The items that were read, newest first. Records when more were needed. */
 class ReadItems implements Iterable<CoverItem> {
-  readonly #cover: CoverTail;
+  readonly #cover: ReadCover;
   isMissed = false;
 
-  constructor(cover: CoverTail) {
+  constructor(cover: ReadCover) {
     this.#cover = cover;
   }
 
