@@ -10,13 +10,11 @@ export {
   countHeld,
   countPrefix,
   countShown,
-  findFloor,
   HeadTaker,
   isSpoken,
   isUsable,
   keepApart,
   listGaps,
-  MAX_SUMMARIES_BEFORE,
   readTools,
   takeNewest,
   toBoundary,
@@ -136,8 +134,9 @@ export { proveArchive, proveConversations } from "./archive/verify.ts";
 export type { Problems } from "./archive/verify-problems.ts";
 export { fitDimensions, isMostOfAll, LIKELY_PER_HIT, STRETCH_VECTORS } from "./archive/vector-reads.ts";
 export { checkVector, refuseVector } from "./archive/verify-vectors.ts";
-export { isHiddenByBoundary } from "./model/boundaries.ts";
+export { findFloor, isHiddenByBoundary } from "./model/boundaries.ts";
 export type { Boundary } from "./model/boundaries.ts";
+export { MAX_SUMMARIES_BEFORE } from "./model/cover.ts";
 export type { CoverItem } from "./model/cover.ts";
 export { EngineError, must } from "./model/errors.ts";
 export type { ErrorCode } from "./model/errors.ts";

@@ -2,7 +2,7 @@
  * Rules for reading the items of a cover: how far a reader from either end has to go, what boundaries leave of it, and what stands in for a
  * part. An adapter reads rows in pages of any size; these rules say when it has enough.
  */
-import { isHiddenByBoundary } from "../model/boundaries.ts";
+import { findFloor, isHiddenByBoundary } from "../model/boundaries.ts";
 import type { Boundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import type { ReserveSummary } from "../model/reserve.ts";
@@ -13,13 +13,6 @@ export const toBoundary = (row: Pick<Row<"boundaries">, "position" | "retain_dep
   position: row.position,
   retainDepth: row.retain_depth,
 });
-
-/** Where the part of a cover begins that no boundary hides: earlier items are found through its deep summaries, not by walking. */
-export const findFloor = (boundaries: readonly Boundary[]): number =>
-  boundaries.findLast(({ retainDepth }) => retainDepth >= 0)?.position ?? 0;
-
-/** Summaries read beyond what a budget holds: enough for any useful budget. */
-export const MAX_SUMMARIES_BEFORE = 400;
 
 /** A person's words. Several formats write tool results under the user's role. */
 export const isSpoken = ({ role, toolResults }: Pick<CoverItem, "role" | "toolResults">): boolean =>

@@ -7,14 +7,15 @@
  */
 import { hash } from "node:crypto";
 import { partTokens } from "../message/normalize.ts";
-import { isHiddenByBoundary } from "../model/boundaries.ts";
+import { findFloor, isHiddenByBoundary } from "../model/boundaries.ts";
+import { MAX_SUMMARIES_BEFORE } from "../model/cover.ts";
 import type { CoverItem } from "../model/cover.ts";
 import { formatMessageId } from "../model/ids.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import { explainFreshTail, findFreshTail, type TailLimit, type TailPolicy } from "../model/tail.ts";
 import { applyFactor, countRepeats, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
-import type { CoverTail, ShownSummary } from "../store/folding.ts";
+import type { CoverTail, ShownSummary, Stretch } from "../store/folding.ts";
 import type { ShownMessage, Store } from "../store/store.ts";
 import { choose, divideByFactor, findAnchor, listStretches } from "./choose.ts";
 import type { Choice, ChooseRequest, ChosenItem } from "./choose.ts";
@@ -455,7 +456,7 @@ async function writeContext(
   cue: string | null,
   anchor: Anchor,
 ): Promise<AssembledContext> {
-  const loaded = await loadChosen(store, cover, choice.items, known);
+  const loaded = await loadChosen(store, cover, choice.items, known, options);
   const drafts = choice.items.map((item) => draftItem(item, loaded, options));
   const withCue = cue === null ? drafts : [...drafts, textMessage(cue)];
   const neutral =
@@ -534,11 +535,14 @@ async function loadChosen(
   cover: CoverTail,
   items: readonly ChosenItem[],
   known: Drafts,
+  options: AssembleOptions,
 ): Promise<Loaded> {
   const messageIds = items.flatMap((item) => (item.messageId === null ? [] : [item.messageId]));
   const forked = new Set(items.flatMap((item) => (item.ends === undefined ? [] : (item.messageId ?? []))));
   const summaryIds = items.flatMap((item) => item.summaryId ?? []);
   const { conversationId } = cover;
+  const visible = listVisible(cover, (options.endBefore ?? Number.MAX_SAFE_INTEGER) - 1);
+  const stretchesOf = (range: ChosenItem): Stretch[] => listStretches(range, items, visible);
   const [messages, summaries, ends] = await Promise.all([
     store.readShown(messageIds.filter((id) => !known.messages.has(id))),
     store.readShownSummaries(summaryIds.filter((id) => !known.summaries.has(id))),
@@ -549,7 +553,7 @@ async function loadChosen(
           async (item) =>
             [
               item,
-              item.ends ?? (await store.findEnds({ conversationId, stretches: listStretches(item, items) })),
+              item.ends ?? (await store.findEnds({ conversationId, stretches: stretchesOf(item) })),
             ] as const,
         ),
     ),
@@ -569,6 +573,24 @@ async function loadChosen(
   };
 }
 
+/** Where something can be shown: after the newest boundary, and in the summaries before it that stay visible. */
+function listVisible({ boundaries, items, summariesBefore }: CoverTail, endPosition: number): Stretch[] {
+  const floor = findFloor(boundaries);
+  if (floor === 0 || summariesBefore.length === MAX_SUMMARIES_BEFORE)
+    return [{ startPosition: 0, endPosition }];
+  const retained = [...items, ...summariesBefore].filter(
+    (item) =>
+      isSummaryItem(item) &&
+      item.hidden === 0 &&
+      item.startPosition < floor &&
+      !isHiddenByBoundary(item, boundaries),
+  );
+  return [
+    ...retained.toSorted((a, b) => a.startPosition - b.startPosition),
+    { startPosition: floor, endPosition },
+  ];
+}
+
 function readWholeTokens(cover: CoverTail, items: readonly ChosenItem[]): ReadonlyMap<number, number> {
   const stubs = new Set(items.flatMap((item) => (item.kind === "stub" ? (item.messageId ?? []) : [])));
   if (stubs.size === 0) return new Map();
@@ -586,7 +608,7 @@ function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): 
   if (summary) return draftSummary({ ...summary, lacks: item.lacks }, options);
   const message = item.messageId === null ? undefined : loaded.messages.get(item.messageId);
   if (message) {
-    const tokens = loaded.wholeTokens.get(message.messageId) ?? item.tokens;
+    const tokens = message.tokens ?? loaded.wholeTokens.get(message.messageId) ?? item.tokens;
     const roomTokens = item.tokens - MESSAGE_OVERHEAD_TOKENS;
     const line = { id: item.ids[0] ?? "", tokens, canOpen: options.canOpen, roomTokens };
     const name = nameDraft(item);

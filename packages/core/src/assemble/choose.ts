@@ -515,20 +515,30 @@ function showRange(scene: Scene, front: Front, range: RangeNeed): ChosenItem {
   };
 }
 
-/** The stretches of a range in which no other item lies, oldest first: what it counts is there. */
-export function listStretches(range: ChosenItem, items: readonly ChosenItem[]): Stretch[] {
+/** The stretches of a range, within others, in which no other item lies, oldest first: what it counts is there. */
+export function listStretches(
+  range: ChosenItem,
+  items: readonly ChosenItem[],
+  within: readonly Stretch[],
+): Stretch[] {
   const stretches: Stretch[] = [];
   let { startPosition } = range;
   // A summary may extend beyond its sources that are shown beside it.
   for (const item of items.toSorted((a, b) => a.startPosition - b.startPosition)) {
     if (item === range || item.ends !== undefined || item.endPosition < startPosition) continue;
     if (item.startPosition > range.endPosition) break;
-    if (item.startPosition > startPosition)
-      stretches.push({ startPosition, endPosition: item.startPosition - 1 });
+    stretches.push({ startPosition, endPosition: item.startPosition - 1 });
     startPosition = item.endPosition + 1;
   }
-  const { endPosition } = range;
-  return startPosition > endPosition ? stretches : [...stretches, { startPosition, endPosition }];
+  stretches.push({ startPosition, endPosition: range.endPosition });
+  return stretches
+    .flatMap((one) =>
+      within.map((other) => ({
+        startPosition: Math.max(one.startPosition, other.startPosition),
+        endPosition: Math.min(one.endPosition, other.endPosition),
+      })),
+    )
+    .filter((one) => one.startPosition <= one.endPosition);
 }
 
 function close(

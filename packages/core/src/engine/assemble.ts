@@ -82,15 +82,19 @@ export async function chooseForFork(
   const { conversationId } = conversation;
   const budgetTokens = engine.settings.bootstrapMaxTokens;
   const context = await assembleConversation(engine, conversation, { budgetTokens, endBefore });
-  const ranges = new Map<ChosenItem, { first: number | null; last: number | null }>();
-  const items = context?.items ?? [];
+  // A summary across the fork point may have been opened: its sources beyond that point are not part of the fork.
+  const items = (context?.items ?? []).filter(
+    ({ ends, startPosition }) => ends !== undefined || startPosition < endBefore,
+  );
+  const found = new Map<ChosenItem, { first: number | null; last: number | null }>();
   for (const item of items) {
     if (item.ends !== undefined || !isStoredAsRange(item, endBefore)) continue;
-    const whole = { startPosition: item.startPosition, endPosition: endBefore - 1 };
-    const stretches = item.kind === "range" ? listStretches(item, items) : [whole];
-    ranges.set(item, await engine.store.findEnds({ conversationId, stretches }));
+    const stretches = listStretches(item, items, [{ startPosition: 0, endPosition: endBefore - 1 }]);
+    found.set(item, await engine.store.findEnds({ conversationId, stretches }));
   }
-  return toForkItems(items, endBefore, (item) => ranges.get(item) ?? { first: null, last: null });
+  // Nothing is left of such a summary where its sources before the point are shown.
+  const kept = items.filter((item) => found.get(item)?.first !== null);
+  return toForkItems(kept, endBefore, (item) => found.get(item) ?? { first: null, last: null });
 }
 
 function capBudget({ settings }: EngineState, budgetTokens: number): number {

@@ -21,6 +21,10 @@ export function isHiddenByBoundary(
   );
 }
 
+/** Where the part of a cover begins that no boundary hides: earlier items are found through its deep summaries, not by walking. */
+export const findFloor = (boundaries: readonly Boundary[]): number =>
+  boundaries.findLast(({ retainDepth }) => retainDepth >= 0)?.position ?? 0;
+
 /** True when there is a boundary between two neighbours of the cover. */
 export function isDivided(older: CoverItem, newer: CoverItem, boundaries: readonly Boundary[]): boolean {
   return boundaries.some(({ position }) => older.endPosition < position && position <= newer.startPosition);

@@ -23,3 +23,6 @@ export interface CoverItem {
   readonly toolCalls: readonly string[];
   readonly toolResults: readonly string[];
 }
+
+/** Summaries of a cover that are read beyond what a budget holds: enough for any useful budget. */
+export const MAX_SUMMARIES_BEFORE = 400;

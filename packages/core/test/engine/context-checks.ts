@@ -169,7 +169,7 @@ function findCoverFaults(context: AssembledContext, archive: ArchiveView): strin
     const places = named.map((id) => archive.positionOf(id));
     const ends = { startPosition: Math.min(...places), endPosition: Math.max(...places) };
     const unnamed = missing.filter((id) => !isWithin(archive.positionOf(id), ends));
-    if (unnamed.length > 0 || named.some((id) => seen.has(id)))
+    if (unnamed.length > 0 || named.some((id) => !missing.includes(id)))
       faults.push(
         `the range line names ${range.ids.join(", ")}, it counts ${missing[0]} to ${missing.at(-1)}`,
       );
