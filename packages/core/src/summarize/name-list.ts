@@ -112,12 +112,13 @@ export function renderNameList(input: NameListInput): string[] {
   const groups = new Map<NameGroup, string[]>(NAME_GROUPS.map((group) => [group, []]));
   const quoteRoom = Math.max(input.room * QUOTE_SHARE, Math.min(ONE_QUOTE, input.room * MOST_QUOTES));
   let used = 0;
-  const add = (group: NameGroup, text: string, limit: number): void => {
+  const add = (group: NameGroup, text: string, limit: number): boolean => {
     const list = groups.get(group) as string[];
     const cost = text.length + 2 + (list.length === 0 ? group.length + 2 : 0);
-    if (used + cost > limit) return;
+    if (used + cost > limit) return false;
     used += cost;
     list.push(text);
+    return true;
   };
   for (const { group, text } of input.quoted) {
     const quote = text.replaceAll("; ", ", ");
@@ -125,20 +126,19 @@ export function renderNameList(input: NameListInput): string[] {
     if (quote.length <= MAX_QUOTE && !isListed) add(group, quote, quoteRoom);
   }
   const shown = new Set(input.covered);
-  // The paths of each file, so that none is listed again from a folder further down.
+  // The listed paths of each file name, so that none is listed again from a folder further down. The room limits their number.
   const paths = new Map<number, string[]>();
   for (const id of input.ranked) {
     if (used > input.room - MIN_LENGTH) break;
     const term = input.vocabulary.terms[id] as Term;
     if (shown.has(id)) continue;
     shown.add(id);
-    if (term.piece >= 0) {
-      shown.add(term.piece);
-      const longer = paths.get(term.piece) ?? [];
-      if (longer.some((path) => path.endsWith(`/${term.text}`))) continue;
-      paths.set(term.piece, [...longer, term.text]);
-    }
-    add(groupOf(id, term, input.vocabulary), term.text, input.room);
+    const longer = paths.get(term.piece) ?? [];
+    if (longer.some((path) => path.endsWith(`/${term.text}`))) continue;
+    if (!add(groupOf(id, term, input.vocabulary), term.text, input.room) || term.piece < 0) continue;
+    shown.add(term.piece);
+    longer.push(term.text);
+    paths.set(term.piece, longer);
   }
   const text = [...groups]
     .filter(([, list]) => list.length > 0)

@@ -91,6 +91,7 @@ function toSourcePart(part: PartView): SourcePart {
     type: part.type,
     text: part.text,
     toolName: part.toolName,
+    toolCallId: part.toolCallId,
     isError: part.isError,
   };
 }

@@ -8,6 +8,8 @@ export interface SourcePart {
   readonly type: PartType;
   readonly text: string;
   readonly toolName?: string;
+  /** Of a call and of its result, where the format has one. */
+  readonly toolCallId?: string;
   readonly isError?: boolean;
 }
 

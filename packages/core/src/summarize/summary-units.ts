@@ -90,7 +90,7 @@ const LAST_REQUEST_BONUS = 4;
 /** Characters of a first request and of a short message that are quoted whole. */
 const MAX_GOAL = 1_600;
 const MAX_SHORT = 280;
-/** If less than this of a request fits, its best sentences represent it better. */
+/** If less than this of a request fits, its best sentences represent it better; a condensed summary keeps its beginning all the same. */
 const MIN_GOAL_PART = 600;
 const SHORT_BONUS = 1.5;
 /** Content words from which a short message counts in full far from the messages around it: "and?" says nothing there. */
@@ -175,6 +175,15 @@ interface ActionGroup {
   outcome: ActionResult | null;
 }
 
+/** A call whose result is not known yet: only then is it known whether it did what it says. */
+interface PendingCall {
+  readonly group: ActionGroup;
+  readonly verb: string;
+  readonly defined: readonly number[];
+  readonly signatures: readonly string[];
+  readonly written: readonly string[];
+}
+
 class UnitCutter {
   readonly #clock: ZoneClock;
   readonly #vocabulary: Vocabulary;
@@ -190,7 +199,8 @@ class UnitCutter {
   readonly #lastUser: number;
   #isWork = false;
   #groups = new Map<string, ActionGroup>();
-  #pending: ActionGroup[] = [];
+  /** Calls without a result so far, in order, by their ids; those without an id have an empty one. */
+  #pending = new Map<string, PendingCall[]>();
   #tasks: {
     tasks: readonly Task[];
     moment: ZonedTime;
@@ -210,7 +220,8 @@ class UnitCutter {
     this.#sources = sources.length;
     this.#hasAgent = sources.some(({ kind, role }) => kind === "message" && role === "assistant");
     const requests = sources.map((source, i) => (isRequest(source) ? i : -1)).filter((i) => i >= 0);
-    this.#firstUser = requests[0] ?? -1;
+    const isTelling = (i: number): boolean => !isChatter(wordsOf(sources[i]));
+    this.#firstUser = requests.find(isTelling) ?? requests[0] ?? -1;
     this.#lastUser = requests.at(-1) ?? -1;
   }
 
@@ -277,7 +288,8 @@ class UnitCutter {
       .trim();
     const head = this.#options.cutVerbatim(whole, isGoal ? MAX_GOAL : MAX_SHORT);
     const isWhole = head.length === whole.length && prose.code === "";
-    if (whole === "" || (!isWhole && !(isGoal && head.length >= MIN_GOAL_PART))) return prose.sentences;
+    const isPart = isGoal && (this.#options.isCondensed || head.length >= MIN_GOAL_PART);
+    if (whole === "" || (!isWhole && !isPart)) return prose.sentences;
     const quote = this.#quote(head, isGoal ? "goal" : null);
     this.#push({
       ...this.#saying(at),
@@ -391,24 +403,41 @@ class UnitCutter {
         order: this.#order++,
       };
       for (const task of action.tasks) this.#vocabulary.observe(task.text, this.#at, "agent");
-      this.#pending.push(this.#detachedGroup(action, index, moment, source));
+      this.#await(part, { ...NO_CALL, group: this.#detachedGroup(action, index, moment, source) });
       return;
     }
     const key = `${action.targetKind}:${action.target}`;
     const group = this.#groups.get(key) ?? this.#detachedGroup(action, index, moment, source);
     this.#groups.set(key, group);
-    group.verbs.set(action.verb, (group.verbs.get(action.verb) ?? 0) + 1);
     if (action.detail !== "" && group.details.length < 2 && !group.details.includes(action.detail))
       group.details.push(action.detail);
     this.#vocabulary.observe(action.target, this.#at, "agent");
     this.#vocabulary.observe(action.body, this.#at, "agent");
-    this.#noteDefinitions(group, action.body);
     this.#noteCalls(action.body);
-    if (action.targetKind === "file") {
-      for (const signature of listSignatures(action.body)) group.signatures.set(signature, true);
-      group.written.push(...cutExcerpts(action.body));
-    }
-    this.#pending.push(group);
+    const isFile = action.targetKind === "file";
+    this.#await(part, {
+      group,
+      verb: action.verb,
+      defined: isFile ? [...this.#findDefinitions(action.body)] : [],
+      signatures: isFile ? listSignatures(action.body) : [],
+      written: isFile ? cutExcerpts(action.body) : [],
+    });
+  }
+
+  #await({ toolCallId = "" }: SourcePart, call: PendingCall): void {
+    const same = this.#pending.get(toolCallId);
+    if (same === undefined) this.#pending.set(toolCallId, [call]);
+    else same.push(call);
+  }
+
+  /** What a call did. One that failed changed nothing; a command ran all the same. */
+  #finishCall({ group, verb, defined, signatures, written }: PendingCall, failed: boolean): void {
+    const told = failed ? (FAILED_VERBS.get(verb) ?? verb) : verb;
+    if (told !== "") group.verbs.set(told, (group.verbs.get(told) ?? 0) + 1);
+    if (failed) return;
+    for (const id of defined) group.defined.add(id);
+    for (const signature of signatures) group.signatures.set(signature, true);
+    group.written.push(...written);
   }
 
   #noteCalls(code: string): void {
@@ -436,12 +465,14 @@ class UnitCutter {
     };
   }
 
-  /** Results answer calls in order; a result without a call in this run is only used for the vocabulary. */
+  /** A result without a call in this run is only used for the vocabulary. Where there are no ids, results answer calls in order. */
   #readResult(part: SourcePart): void {
     const text = part.text.length > MAX_RESULT_SCAN ? part.text.slice(0, MAX_RESULT_SCAN) : part.text;
     this.#vocabulary.observe(text, this.#at, "bulk");
-    const group = this.#pending.shift();
-    if (group === undefined) return;
+    const call = (this.#pending.get(part.toolCallId ?? "") ?? this.#pending.get(""))?.shift();
+    if (call === undefined) return;
+    const { group } = call;
+    this.#finishCall(call, part.isError === true);
     const outcome = describeResult(part.text, part.isError === true, group.action.targetKind);
     if (outcome !== null) group.outcome = outcome;
     group.bulk += text.length;
@@ -476,9 +507,10 @@ class UnitCutter {
 
   /** Emits the actions of the ending turn: everything done to one target in one turn is one unit. */
   #closeTurn(): void {
+    for (const calls of this.#pending.values()) for (const call of calls) this.#finishCall(call, false);
     for (const group of this.#groups.values()) this.#pushGroup(group);
     this.#groups = new Map();
-    this.#pending = [];
+    this.#pending = new Map();
   }
 
   #pushGroup(group: ActionGroup): void {
@@ -631,6 +663,7 @@ class UnitCutter {
     this.#noteCalls(head);
     const factor = voice === "user" ? USER_FACTOR : 1;
     const section = line.section as Section | null;
+    if (ACTION.test(piece)) this.#isWork = true;
     this.#push({
       ...PLAIN,
       source: index,
@@ -657,6 +690,19 @@ class UnitCutter {
   }
 }
 
+/** How an older summary tells of what an agent did. */
+const ACTION = /^(?:could not \w+|deleted|edited|moved|ran|read|searched|wrote)\b[^`]{0,24}`/i;
+
+const NO_CALL = { verb: "", defined: [], signatures: [], written: [] } as const;
+
+/** What is said of a call that changes something and failed. */
+const FAILED_VERBS: ReadonlyMap<string, string> = new Map([
+  ["edited", "could not edit"],
+  ["wrote", "could not write"],
+  ["deleted", "could not delete"],
+  ["moved", "could not move"],
+]);
+
 /** Open and next items were stated on purpose. */
 const SECTION_BONUS: Partial<Record<Section, number>> = { open: 5, next: NEXT_BONUS };
 
@@ -666,6 +712,15 @@ const isRequest = (source: SourceLine): boolean =>
   source.kind === "message" &&
   source.role === "user" &&
   partsOf(source).some((part) => part.type === "text" && isWritten(readUserText(part.text)));
+
+/** What a user wrote. */
+const wordsOf = (source: SourceLine | undefined): string =>
+  source === undefined
+    ? ""
+    : partsOf(source)
+        .flatMap((part) => (part.type === "text" ? readUserText(part.text).text : []))
+        .join(" ")
+        .trim();
 
 const isWritten = ({ text, isNotice }: UserText): boolean => text !== "" && !isNotice;
 

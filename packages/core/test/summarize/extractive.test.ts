@@ -20,6 +20,10 @@ function summarize(sources: readonly SourceLine[], targetTokens: number, depth =
   return summarizeExtractively({ sources, depth, targetTokens, estimate, timeZone: "UTC" });
 }
 
+/** What no summary keeps: a summary is always shorter than its sources. */
+const small = (minute: number): SourceLine[] =>
+  Array.from({ length: 40 }, () => say("assistant", "Sounds good to me, thanks a lot!", minute));
+
 describe("what an extractive summary keeps", () => {
   const { text } = summarize(workSession(), 260);
 
@@ -91,6 +95,61 @@ describe("what an extractive summary keeps", () => {
     );
     const story = say("user", "The kids saw the Perseid shower from the Kettle Ridge camp.", 20, "Caroline");
     expect(summarize([...nods, story], 40).text).toContain("Kettle Ridge");
+  });
+
+  test("gives each call its own result, in whatever order they come", () => {
+    const call = (toolCallId: string, command: string) => ({
+      type: "tool_call" as const,
+      toolName: "Bash",
+      toolCallId,
+      text: `Bash\ncommand: ${command}`,
+    });
+    const result = (toolCallId: string, text: string, isError: boolean): SourceLine =>
+      withParts("tool", [{ type: "tool_result", toolCallId, text, isError }], 1);
+    const { text: told } = summarize(
+      [
+        say("user", "Please test it and push it.", 0),
+        withParts("assistant", [call("a", "npm test -- weir"), call("b", "git push origin weir")], 1),
+        result("b", "error: failed to push some refs to the weir", true),
+        result("a", "Error: expected 5 gates, received 6", true),
+        ...small(2),
+      ],
+      200,
+    );
+    expect(told).toMatch(/`npm test -- weir` → Error: expected 5 gates, received 6/);
+    expect(told).toMatch(/`git push origin weir` → error: failed to push/);
+  });
+
+  test("does not say that an edit was made which was refused", () => {
+    const edit = (path: string): SourceLine =>
+      act(
+        "Edit",
+        { file_path: path, old_string: "x", new_string: "export function openSluice(level: number) {" },
+        1,
+      );
+    const tell = (isError: boolean): string =>
+      summarize(
+        [
+          say("user", "Please open the sluice.", 0),
+          edit("src/sluice.ts"),
+          answer(isError ? "The user does not want this change." : "The file has been updated.", 1, isError),
+          say("assistant", "The sluice has 12 gates and 340 bolts.", 2),
+          ...small(3),
+        ],
+        200,
+      ).text;
+    expect(tell(false)).toMatch(/[Ee]dited `src\/sluice\.ts`/);
+    expect(tell(false)).toContain("got `export function openSluice");
+    expect(tell(true)).toMatch(/[Cc]ould not edit `src\/sluice\.ts`.* → The user does not want this change/);
+    expect(tell(true)).not.toContain(" got ");
+    expect(tell(true)).not.toContain("now says");
+  });
+
+  test("takes the first request that asks for something as the goal", () => {
+    const said = [say("user", "/mode", 0), say("user", "hi", 1), say("user", "Please count the gates.", 2)];
+    expect(summarize([...said, say("assistant", "There are 12 gates.", 3), ...small(4)], 100).text).toMatch(
+      /^Goal, 2026-02-14 11:02, user: "Please count the gates\."$/m,
+    );
   });
 
   test("keeps the first request of a session with tools, however little it says beside all that was done", () => {
@@ -346,6 +405,17 @@ describe("names", () => {
     ]).flat();
     const files = /Files: ([^;\n]*)/.exec(summarize(edits, 400).text)?.[1]?.split(", ") ?? [];
     expect(files.filter((file) => file.endsWith("moon.ts")).length).toBeLessThan(2);
+  });
+
+  test("a path that is too long for the list does not hide the name of its file", () => {
+    const vocabulary = new Vocabulary();
+    const far = `a/${"very/".repeat(15)}far/away/sluice.ts`;
+    const ids = [far, "away/sluice.ts"].map((path) => vocabulary.observe(path, 0, "agent")[0] as number);
+    vocabulary.weigh(1, { recency: 0, isWork: true });
+    const list = (room: number): string[] =>
+      renderNameList({ vocabulary, ranked: ids, covered: new Set(), quoted: [], room });
+    expect(list(40)).toEqual(["Files: away/sluice.ts"]);
+    expect(list(400)).toEqual([`Files: ${far}`]);
   });
 
   test("count more where an agent works with tools", () => {
