@@ -64,7 +64,7 @@ interface Score {
   readonly of: NeedCase;
   readonly summary: SizeScore;
   readonly tail: SizeScore;
-  /** Share of the characters of our summaries, at both sizes, in lists of names. */
+  /** The largest share of the characters of the summaries in one of our contexts that is in lists of names. */
   readonly names: number;
   /** Share of the characters of our context, at the size of the host's summary, in summaries. */
   readonly told: number;
@@ -88,7 +88,7 @@ async function scoreCase(of: NeedCase, show: boolean): Promise<Score> {
       chars + TAIL_CHARS,
       host === null ? null : host + lastChars(texts, TAIL_CHARS),
     ),
-    names: mean([...small, ...large].map(nameShare)),
+    names: Math.max(...[...small, ...large].map(nameShare)),
     told: mean(small.map((context) => contentsOf(context).length / context.length)),
   };
 }
@@ -136,7 +136,7 @@ function nameShare(context: string): number {
 }
 
 function scoreRow(name: string, scores: readonly Score[]): Row {
-  const names = mean(scores.map((score) => score.names));
+  const names = Math.max(...scores.map((score) => score.names));
   return {
     case: name,
     cases: scores.length,

@@ -256,8 +256,9 @@ const VERDICT_LINE =
 const QUIET_RESULT =
   /has been (?:updated|created|modified)|successfully|^\s*$|^\(?no (?:output|content)|tool ran without output/i;
 
-/** That it failed is known; the other lines say how. */
-const BARE_STATUS = /^\s*(?:error: )?exit (?:code|status):? \d+\s*$/i;
+/** A line that says no more than that something failed, or that nothing did. */
+export const SAYS_ONLY_FAILED =
+  /^\s*(?:error: )?(?:(?:command )?exit(?:ed)?(?: with)? (?:code|status):? \d+|fail(?:ed|ure)?|errors?|\(none\))[.:]?\s*$/i;
 
 /** A result in one line, or null when it is bulk or says nothing new. */
 export function describeResult(
@@ -266,7 +267,7 @@ export function describeResult(
   kind: Action["targetKind"],
 ): ActionResult | null {
   const all = text.length > 60_000 ? sampleEnds(text) : text.split("\n");
-  const telling = all.filter((line) => !BARE_STATUS.test(line));
+  const telling = all.filter((line) => !SAYS_ONLY_FAILED.test(line));
   const lines = telling.some((line) => line.trim() !== "") ? telling : all;
   if (isError)
     return { text: cleanLine(findLine(lines, FAILURE_LINE) ?? firstFullLine(lines)), failed: true };

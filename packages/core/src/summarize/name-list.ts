@@ -72,8 +72,10 @@ const FOLDER_FACTOR = 0.5;
 const HASH = /^(?=.*\d)(?=.*[a-f])[0-9a-f]{7,40}$/;
 /** A number of an order, a lot or a ticket: not a name unless somebody mentions it. */
 const CODE = /^[A-Z]{1,4}-?\d+$/;
-/** Numbers in disguise, pieces of times, fragments of a cut word, the two sides of a diff, and `console.log`, which is not a file. */
-const DEBRIS = /^(?:0[xob]|v?\d|_|-|[ab]\/|console\.)|_$|[0-9a-f]{6,}-/i;
+/** Numbers in disguise, pieces of times, fragments of a cut word, the two sides of a diff, escaped characters, and what looks like a file. */
+const DEBRIS = /^(?:0[xob]|v?\d|_|-|[ab]\/|u00[0-9a-f]{2}|console\.|node\.js$)|_$|[0-9a-f]{6,}-/i;
+/** An address, or an import from one. */
+const ADDRESS = /^(?:[\w-]+\.)+(?:com|dev|edu|gov|io|net|org)\//i;
 const FILE =
   /\.(?:tsx?|jsx?|[cm][jt]s|py|go|rs|java|kts?|rb|php|c|h|cc|cpp|hpp|cs|swift|scala|lua|pl|r|jl|ex|hs|mdx?|txt|rst|jsonl?|jsonc|ya?ml|toml|ini|cfg|conf|env|sh|bash|ps1|sql|html?|s?css|less|xml|csv|tsv|lock|log|proto|graphql|vue|svelte|ipynb|pdf|png|jpe?g|svg|db|sqlite|tf|gradle|mod|sum)$/;
 const MIN_LENGTH = 4;
@@ -84,6 +86,7 @@ function isListable({ text, kind, spoken }: Term): boolean {
   if (kind !== "identifier" && kind !== "path") return false;
   if (text.length < MIN_LENGTH || text.length > MAX_LENGTH || DEBRIS.test(text)) return false;
   if (HASH.test(text) || CODE.test(text)) return spoken > 0;
+  if (ADDRESS.test(text)) return false;
   if (FILE.test(text)) return !text.startsWith(".") || text.includes("/");
   // `example.org/a/b` is an import or an address; a folder is worth listing if somebody mentioned it.
   if (text.includes("/")) return spoken > 1 && !/\.\w+(?:\/|$)/.test(text);

@@ -4,7 +4,7 @@
  * speaker, terms, and further names it could mention.
  */
 import type { Action, ActionResult, Task } from "./actions.ts";
-import { describeCall, describeResult } from "./actions.ts";
+import { describeCall, describeResult, SAYS_ONLY_FAILED } from "./actions.ts";
 import { splitClosingLine } from "./closing-line.ts";
 import {
   cueOf,
@@ -785,9 +785,6 @@ function nameCommand(line: string): string {
 }
 
 const LOOKING_WORTH = 0.5;
-
-/** A failure that names nothing. */
-const SAYS_ONLY_FAILED = /^(?:exit (?:code|status):? \d+|fail(?:ed|ure)?|errors?)[.:]?$/i;
 
 function actionBonus(group: ActionGroup): number {
   let bonus = group.action.targetKind === "command" && LOOKING.test(group.action.target) ? 0 : 0.4;

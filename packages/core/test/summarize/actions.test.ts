@@ -89,6 +89,7 @@ describe("describeResult", () => {
   test("tells how something failed rather than with which status", () => {
     const conflict = "CONFLICT (content): Merge conflict in sluice.go";
     expect(describeResult(`Exit code 1\n${conflict}`, true, "command")?.text).toBe(conflict);
+    expect(describeResult(`${conflict}\nCommand exited with code 1`, true, "command")?.text).toBe(conflict);
     expect(describeResult("Exit code 1", true, "command")).toEqual({ text: "Exit code 1", failed: true });
   });
 

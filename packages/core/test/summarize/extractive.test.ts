@@ -352,10 +352,12 @@ describe("names", () => {
     expect(line).not.toMatch(/0o600|00Z|Errorf|example\.org|2>&1|tail/);
   });
 
-  test("do not take a call of the console for a file", () => {
+  test("do not take a call of the console, a program or an address for a file, nor an escaped character for a name", () => {
     const vocabulary = new Vocabulary();
-    vocabulary.observe("console.log(gate); see logs/console.log", 0, "agent");
-    expect(rankNames(vocabulary, 1).map((id) => vocabulary.terms[id]?.text)).toEqual(["logs/console.log"]);
+    const others = "Node.js shows cursor.com/assets/fix_in_web.png as u003cimg_of";
+    vocabulary.observe(`console.log(gate); see logs/console.log; ${others}`, 0, "agent");
+    const listed = rankNames(vocabulary, 1).map((id) => vocabulary.terms[id]?.text);
+    expect(listed.toSorted()).toEqual(["fix_in_web.png", "logs/console.log"]);
   });
 
   test("leave out commands of everyday work", () => {
