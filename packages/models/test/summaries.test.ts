@@ -97,6 +97,7 @@ test.each<[string, FakeReply, string, string]>([
     depth: 0,
     run: talk,
     previous: null,
+    isStart: true,
     targetTokens: 400,
     sourceTokens: 1200,
     signal: new AbortController().signal,

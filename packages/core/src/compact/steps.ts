@@ -34,6 +34,7 @@ export type SummarizeRun = (request: {
   /** The sources of a summary in the run. */
   readSources: (summaryId: string) => Promise<readonly RunItem[]>;
   previous: string | null;
+  isStart: boolean;
   targetTokens: number;
   /** The text must be smaller than this. */
   sourceTokens: number;
@@ -152,6 +153,7 @@ export async function summarizeStep(
     depth: step.depth,
     run: run.filter(tellsSomething),
     previous: previous?.content ?? null,
+    isStart: startsWith(view, run),
     targetTokens: step.targetTokens,
     sourceTokens: countReplaced(context.measure, step, run),
     customInstructions: context.customInstructions,
@@ -221,6 +223,29 @@ export function toSummary(
     level,
     tokens: context.measure({ content, depth, run }),
   };
+}
+
+/** Whether nothing that is shown comes before a run, or only what a boundary divides from it. */
+export function startsWith(
+  { items, facts: { boundaries = [] } }: CoverView,
+  run: readonly RunItem[],
+): boolean {
+  const start = run[0]?.startPosition ?? 0;
+  const before = items.findLast((item) => item.hidden === 0 && item.endPosition < start);
+  return (
+    before === undefined ||
+    boundaries.some(({ position }) => before.endPosition < position && position <= start)
+  );
+}
+
+/** The same from the archive, for a summary that is made again. What a boundary hides counts as shown. */
+export async function startsConversation(
+  store: Pick<Store, "findEnds">,
+  conversationId: number,
+  run: readonly RunItem[],
+): Promise<boolean> {
+  const stretches = [{ startPosition: 0, endPosition: (run[0]?.startPosition ?? 0) - 1 }];
+  return (await store.findEnds({ conversationId, stretches })).first === null;
 }
 
 /** The summary directly before the run, published or prepared: what a reader of the new one has just read. */

@@ -11,6 +11,8 @@ import {
   countMessages,
   countReplaced,
   readView,
+  startsConversation,
+  startsWith,
   summarizeInto,
   summarizeStep,
   tellsSomething,
@@ -58,6 +60,7 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
     depth: step.depth,
     run: sources.filter(tellsSomething),
     previous: null,
+    isStart: startsWith(view, run),
     targetTokens: step.targetTokens,
     sourceTokens: countReplaced(context.measure, step, sources),
   };
@@ -130,6 +133,7 @@ export async function remakeNext(context: FoldContext): Promise<boolean> {
     depth,
     run: shown,
     previous: null,
+    isStart: await startsConversation(store, conversationId, run),
     targetTokens: depth === 0 ? leafTarget(policy, inputTokens) : condensedTarget(policy, inputTokens),
     sourceTokens: countReplaced(context.measure, { depth, inputTokens }, run),
   };

@@ -1,7 +1,7 @@
 /** Regenerates published summaries from their sources, and dissolves them into what they represent. */
 import { measureSummary } from "../assemble/measure-summary.ts";
 import { condensedTarget } from "../compact/policy.ts";
-import { countReplaced } from "../compact/steps.ts";
+import { countReplaced, startsConversation } from "../compact/steps.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
 import { nameSource } from "../store/folding.ts";
@@ -119,7 +119,7 @@ async function needPublished(engine: EngineState, summaryId: string): Promise<Su
 }
 
 /** Without `readSources`, only the run itself is used: messages that are being forgotten are still stored. */
-export function writeText(
+export async function writeText(
   engine: EngineState,
   node: SummaryNode,
   run: readonly RunItem[],
@@ -137,6 +137,7 @@ export function writeText(
     run,
     readSources,
     previous: null,
+    isStart: await startsConversation(engine.store, node.conversationId, run),
     targetTokens: depth === 0 ? settings.leafTargetTokens : condensedTarget(settings, inputTokens),
     sourceTokens: countReplaced(
       (summary) => measureSummary(summary, settings.timezone),

@@ -27,6 +27,8 @@ export interface ExtractiveInput {
   readonly timeZone: string;
   /** The summary before this one; what it already says counts less here. */
   readonly previous?: string;
+  /** Whether the conversation begins with the sources, so that the first request is the goal. Absent: where there is no `previous`. */
+  readonly isStart?: boolean;
   /** Writes the marker by which `doctor` finds summaries made without a model after a failure. */
   readonly marker?: boolean;
 }
@@ -67,7 +69,7 @@ export function summarizeExtractively(input: ExtractiveInput): ExtractiveSummary
   const set = cutUnits(input.sources, {
     clock: zoneClock(input.timeZone),
     vocabulary,
-    isStart: input.sources[0]?.kind === "message" && (input.previous ?? "") === "",
+    isStart: input.sources[0]?.kind === "message" && (input.isStart ?? (input.previous ?? "") === ""),
     isCondensed: input.depth > 0,
     cutVerbatim: (text, maxChars) =>
       cutToTokens(cutAtWord(text, maxChars), target * VERBATIM_SHARE, estimate),

@@ -16,6 +16,8 @@ export interface SummarizeRequest {
   readonly readSources?: ((summaryId: string) => Promise<readonly RunItem[]>) | undefined;
   /** The summary before the run, for continuity. */
   readonly previous: string | null;
+  /** Nothing that is shown comes before the run: its first request is the goal. */
+  readonly isStart: boolean;
   readonly targetTokens: number;
   readonly sourceTokens: number;
   /** For this call only; replaces the setting, even when empty. */

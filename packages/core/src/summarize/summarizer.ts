@@ -122,6 +122,7 @@ function extract(job: Job, targetTokens: number, isStandIn: boolean): SummarizeR
     estimate: estimateTextTokens,
     timeZone: job.settings.timezone,
     previous: job.request.previous ?? undefined,
+    isStart: job.request.isStart,
     marker: isStandIn,
   });
   return { content: text, tokens, model: "extractive", level: "extractive" };

@@ -88,6 +88,7 @@ export function requestFor(run: RunItem[], changes: Partial<SummarizeRequest> = 
     depth: 0,
     run,
     previous: null,
+    isStart: true,
     targetTokens: 600,
     sourceTokens: run.reduce((sum, item) => sum + item.tokens, 0),
     signal: new AbortController().signal,
