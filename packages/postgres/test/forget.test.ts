@@ -119,7 +119,7 @@ describePostgres("forgetting on PostgreSQL", (server) => {
       }),
     );
     const { results } = await store.append(batchOf([makeEvent("e0", say("y".repeat(500_000)))]));
-    // Those who wait for a table get it in their order. A row that was changed meanwhile goes to whoever comes first.
+    // A table is locked in the order of the requests. A row that changed meanwhile is locked by the first to ask again.
     const lock = "BEGIN; LOCK TABLE conversations IN EXCLUSIVE MODE";
     await holders[0]?.send(lock);
     const forgotten = store.forget({ ...ASKED, messageIds: [results[0]?.messageId ?? 0] });

@@ -357,7 +357,7 @@ function readFront(scene: Scene, need: FrontNeed, ahead: number): Front {
   const { cut, capacity, least, madeBy } = need;
   const { freshTailCount } = request.tail;
   let after = 0;
-  for (const piece of reader.slice(0, cut).reverse()) after += piece.messages;
+  for (const piece of reader.slice(0, cut)) after += piece.messages;
   let whole = 0;
   let stubbed = 0;
   let messages = 0;

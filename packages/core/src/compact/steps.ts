@@ -5,6 +5,7 @@
  * Invariant: nothing is paid for a run other than the planned one, and what is stored names the run as it was read.
  */
 import { setImmediate } from "node:timers/promises";
+import { isDivided } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import { EngineError, must } from "../model/errors.ts";
 import { findFreshTail } from "../model/tail.ts";
@@ -230,12 +231,9 @@ export function startsWith(
   { items, facts: { boundaries = [] } }: CoverView,
   run: readonly RunItem[],
 ): boolean {
-  const start = run[0]?.startPosition ?? 0;
-  const before = items.findLast((item) => item.hidden === 0 && item.endPosition < start);
-  return (
-    before === undefined ||
-    boundaries.some(({ position }) => before.endPosition < position && position <= start)
-  );
+  const startPosition = run[0]?.startPosition ?? 0;
+  const before = items.findLast((item) => item.hidden === 0 && item.endPosition < startPosition);
+  return before === undefined || isDivided(before, { startPosition }, boundaries);
 }
 
 /** The same from the archive, for a summary that is made again. What a boundary hides counts as shown. */

@@ -26,6 +26,10 @@ export const findFloor = (boundaries: readonly Boundary[]): number =>
   boundaries.findLast(({ retainDepth }) => retainDepth >= 0)?.position ?? 0;
 
 /** True when there is a boundary between two neighbours of the cover. */
-export function isDivided(older: CoverItem, newer: CoverItem, boundaries: readonly Boundary[]): boolean {
+export function isDivided(
+  older: Pick<CoverItem, "endPosition">,
+  newer: Pick<CoverItem, "startPosition">,
+  boundaries: readonly Boundary[],
+): boolean {
   return boundaries.some(({ position }) => older.endPosition < position && position <= newer.startPosition);
 }

@@ -465,7 +465,7 @@ class UnitCutter {
     };
   }
 
-  /** A result without a call in this run is only used for the vocabulary. Where there are no ids, results answer calls in order. */
+  /** A result without a call in this run is only used for the vocabulary. Without ids, results answer calls in order. */
   #readResult(part: SourcePart): void {
     const text = part.text.length > MAX_RESULT_SCAN ? part.text.slice(0, MAX_RESULT_SCAN) : part.text;
     this.#vocabulary.observe(text, this.#at, "bulk");
